@@ -6,7 +6,7 @@
  * time: so nothing here needs a lock. An upcall may sleep, and makes any call.
  *
  *   modprobe kdapl_echo device=rxe0 port=7200
- *   kdapltest ping -s 10.7.0.1 ...        speaks another protocol; see
+ *   kdapltest ping 10.7.0.1 ...           speaks another protocol; see
  *   userspace-test/tests/self/src/tests/kernel.rs for a client that does speak it
  */
 #include <linux/list.h>

@@ -73,7 +73,7 @@ fn client_of(side: Side, way: Way, count: u32) -> String {
     let Way { data, ready, .. } = way;
     let ready = if ready { "--ready" } else { "" };
     let program = match side {
-        Side::Ours => "kdapltest --json connect -s 10.7.0.1",
+        Side::Ours => "kdapltest --json connect 10.7.0.1",
         Side::Peer => "rdmacm-peer connect --json -a 10.7.0.1",
     };
     format!("{program} --connections {count} --data {data} {ready}")

@@ -38,7 +38,7 @@ fn server(side: Side, count: u32) -> String {
 
 fn client_of(side: Side, count: u32) -> String {
     match side {
-        Side::Ours => format!("kdapltest --json ping -s 10.7.0.1 --size 64 -i {count}"),
+        Side::Ours => format!("kdapltest --json ping 10.7.0.1 --size 64 -n {count}"),
         Side::Peer => format!("{} 10.7.0.1", send_lat(count)),
     }
 }

@@ -3,15 +3,19 @@
 //! the clock has stopped.
 
 use crate::cli::{BandwidthArgs, Operation};
-use crate::client::{disconnect, Target};
+use crate::client::{finish, Target};
+use crate::limit::Limit;
+use crate::output::{self, say};
 use crate::pattern;
 use crate::progress::Progress;
-use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES, RIGHT, WRONG};
+use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES, FAREWELL, RIGHT, WRONG};
 use crate::report::{self, grouped, size};
 use crate::side::{successful, Plan, Side};
+use crate::stop;
 use anyhow::{bail, ensure, Result};
 use libkdapl::sys::KDAPL_SUBMIT_MAX;
 use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -21,12 +25,15 @@ const CREDIT_SLOTS: u32 = 16;
 const SLOT_BYTES: usize = COMMAND_BYTES;
 
 /// Result of the measurement of one operation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub server: String,
     pub device: String,
     pub operation: Operation,
-    pub iterations: u32,
+    /// Number of operations that were measured.
+    pub iterations: u64,
+    /// A signal ended the measurement early.
+    pub stopped: bool,
     pub size: u32,
     pub depth: u32,
     pub seconds: f64,
@@ -38,21 +45,22 @@ pub fn run(args: &BandwidthArgs, as_json: bool) -> Result<()> {
     let target = Target::open(&args.client)?;
     let mut outcomes = Vec::new();
     for operation in operations(args) {
-        outcomes.push(measure(&target, args, operation)?);
+        outcomes.extend(stop::forgive(measure(&target, args, operation))?);
+        if stop::requested() {
+            break;
+        }
     }
     if as_json {
-        return report::json(&outcomes);
+        return output::json(&outcomes);
     }
-    println!(
-        "{} operations of {} each, {} in flight, from {} to {}:",
-        grouped(args.iterations.into()),
+    say(format!(
+        "Operations of {} each, {} in flight, from {} to {}:",
         size(args.size.into()),
         args.depth,
         target.device,
         target.address
-    );
-    println!("{}", table(&outcomes));
-    Ok(())
+    ))?;
+    say(table(&outcomes))
 }
 
 fn operations(args: &BandwidthArgs) -> Vec<Operation> {
@@ -65,7 +73,7 @@ fn operations(args: &BandwidthArgs) -> Vec<Operation> {
 
 /// Formats the results, one row for each operation.
 pub fn table(outcomes: &[Outcome]) -> comfy_table::Table {
-    let mut rows = vec![["", "bandwidth", "operations/s"].map(String::from).to_vec()];
+    let mut rows = vec![["", "operations", "bandwidth", "operations/s"].map(String::from).to_vec()];
     rows.extend(outcomes.iter().map(|outcome| {
         let name = match outcome.operation {
             Operation::Send => "send",
@@ -74,6 +82,7 @@ pub fn table(outcomes: &[Outcome]) -> comfy_table::Table {
         };
         vec![
             name.into(),
+            grouped(outcome.iterations),
             format!("{:.1} MiB/s", outcome.mib_per_second),
             grouped(outcome.operations_per_second as u64),
         ]
@@ -86,7 +95,8 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
     let sends = operation == Operation::Send;
     let plan = Plan {
         receives: CREDIT_SLOTS,
-        requests: args.depth,
+        // And the farewell.
+        requests: args.depth + 1,
         // One more slot for the command.
         memory: slot_offset(args, u64::from(CREDIT_SLOTS) + 1),
         one_queue: true,
@@ -97,25 +107,26 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
     let request = Request {
         mode: if sends { Mode::Sink } else { Mode::Serve },
         poll: false,
-        // Twice the number in flight, so that the server has time to post receives again.
-        depth: if sends { 2 * args.depth } else { 1 },
+        // Twice the number in flight, so that the server has time to post receives again; and the
+        // farewell.
+        depth: if sends { 2 * args.depth + 1 } else { 1 },
         message_size: if sends { args.size } else { 64 },
         region_size: if sends { 0 } else { args.size },
         pause_us: 0,
         run: fastrand::u64(..),
         connections: 1,
-        messages: args.iterations,
     };
     let (side, remote) = target.connect(&plan, &request, |side| {
         (0..u64::from(CREDIT_SLOTS)).try_for_each(|slot| receive_credit(side, args, slot))
     })?;
-    let window = if sends { request.depth.into() } else { u64::MAX };
-    let seed = request.run;
+    let window = if sends { u64::from(request.depth) - 1 } else { u64::MAX };
+    let (limit, seed) = (Limit::Count(0), request.run);
     let mut pipeline = Pipeline {
         side,
         remote,
         operation,
         args,
+        limit,
         seed,
         posted: 0,
         done: 0,
@@ -123,23 +134,27 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
         right: false,
         window,
     };
-    pipeline.prepare()?;
-    let start = Instant::now();
-    pipeline.run()?;
-    let seconds = start.elapsed().as_secs_f64();
-    pipeline.compare()?;
-    disconnect(&mut pipeline.side)?;
-    let bytes = f64::from(args.iterations) * f64::from(args.size);
+    let (mut start, mut seconds) = (Instant::now(), 0.0);
+    let outcome = pipeline.prepare().and_then(|()| {
+        start = Instant::now();
+        let outcome = pipeline.run();
+        seconds = start.elapsed().as_secs_f64();
+        outcome.and_then(|()| pipeline.compare())
+    });
+    finish(&mut pipeline.side, outcome)?;
+    let (iterations, done) = (pipeline.done, pipeline.done as f64);
+    let per_second = if seconds > 0.0 { done / seconds } else { 0.0 };
     Ok(Outcome {
         server: target.address.to_string(),
         device: target.device.clone(),
         operation,
-        iterations: args.iterations,
+        iterations,
+        stopped: stop::requested(),
         size: args.size,
         depth: args.depth,
         seconds,
-        mib_per_second: bytes / seconds / 1_048_576.0,
-        operations_per_second: f64::from(args.iterations) / seconds,
+        mib_per_second: per_second * f64::from(args.size) / 1_048_576.0,
+        operations_per_second: per_second,
     })
 }
 
@@ -157,6 +172,7 @@ struct Pipeline<'a> {
     remote: Segment,
     operation: Operation,
     args: &'a BandwidthArgs,
+    limit: Limit,
     /// Seed of the pattern.
     seed: u64,
     posted: u64,
@@ -182,6 +198,7 @@ impl Pipeline<'_> {
     /// Compares the destination of the operation, on the side that received the data.
     fn compare(&mut self) -> Result<()> {
         match self.operation {
+            _ if self.done == 0 => Ok(()),
             Operation::Send => {
                 while !self.right {
                     let event = self.side.next()?;
@@ -233,9 +250,13 @@ impl Pipeline<'_> {
             Operation::Write => "RDMA write",
             Operation::Read => "RDMA read",
         };
-        let progress = Progress::new(name, self.total());
-        while !self.finished() {
+        self.limit = Limit::new(self.args.iterations, self.args.duration);
+        let progress = Progress::new(name, self.limit.total());
+        loop {
             self.post()?;
+            if self.finished()? {
+                return Ok(());
+            }
             let before = self.done;
             let mut event = Some(self.side.next()?);
             while let Some(taken) = event {
@@ -244,17 +265,19 @@ impl Pipeline<'_> {
             }
             progress.add(self.done - before);
         }
-        Ok(())
     }
 
-    fn total(&self) -> u64 {
-        self.args.iterations.into()
-    }
-
-    /// Returns whether all operations have completed and the server has received all messages.
-    fn finished(&self) -> bool {
-        let taken = self.operation != Operation::Send || self.taken == self.total();
-        self.done == self.total() && taken
+    /// Returns whether all operations have completed and the server has received all messages. It
+    /// reports the last ones after the farewell.
+    fn finished(&mut self) -> Result<bool> {
+        if !self.limit.reached(self.posted) || self.done < self.posted {
+            return Ok(false);
+        }
+        if self.operation == Operation::Send {
+            self.side.farewell()?;
+            return Ok(self.taken == self.posted);
+        }
+        Ok(true)
     }
 
     /// Returns the number of operations that may be posted now.
@@ -263,7 +286,7 @@ impl Pipeline<'_> {
         let room = u64::from(self.args.depth) - in_flight;
         // At the end the server's count may be ahead of the client's completions.
         let window = self.window.saturating_sub(self.posted.saturating_sub(self.taken));
-        room.min(window).min(self.total() - self.posted)
+        room.min(window).min(self.limit.left(self.posted))
     }
 
     /// Posts as many operations as are allowed, in lists of one system call each.
@@ -290,6 +313,9 @@ impl Pipeline<'_> {
 
     fn take(&mut self, event: &libkdapl::Event) -> Result<()> {
         let dto = successful(event)?;
+        if dto.cookie == FAREWELL {
+            return Ok(());
+        }
         if dto.operation != DtoOperation::Receive {
             ensure!(dto.cookie == self.done, "completion {} out of order", dto.cookie);
             self.done += 1;

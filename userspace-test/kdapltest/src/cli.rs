@@ -2,28 +2,40 @@
 //! Command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::IpAddr;
 
 /// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
 
-/// Tests and measures data transfer through /dev/kdapl.
-#[derive(Parser)]
-#[command(
-    version,
-    after_help = "Examples:
+/// Shown after the help of the program.
+const AFTER_HELP: &str = "Examples:
   kdapltest devices               lists the RDMA devices
   kdapltest demo                  runs a server and a client on this machine
   kdapltest server                serves clients; then, on another machine:
-  kdapltest ping -s 10.7.0.1      measures latency and context switches
-  kdapltest bandwidth -s 10.7.0.1 --json | jq .
+  kdapltest ping 10.7.0.1         measures latency and context switches
+  kdapltest bandwidth 10.7.0.1 --json | jq .
 
 Without an RDMA device, make a soft-RoCE one on any network device that has an
-address:  rdma link add rxe0 type rxe netdev eth0"
-)]
+address:  rdma link add rxe0 type rxe netdev eth0
+
+Ctrl-C (SIGINT) or SIGTERM ends a command within a second; it prints what it has
+measured so far. A second one ends it at once.
+
+Exit status:
+    0  success; also of a server that serves until Ctrl-C
+    1  an error, which is printed: a wrong byte, a lost peer, a full disk
+    2  wrong arguments
+    3  this machine has no RDMA device
+  130  stopped by SIGINT before the end (143: by SIGTERM)
+  141  the reader of the output has closed its pipe";
+
+/// Tests and measures data transfer through /dev/kdapl.
+#[derive(Parser)]
+#[command(name = "kdapltest", version, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// Prints one line of JSON instead of text
+    /// Prints one line of JSON instead of text; also for an error
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -32,8 +44,10 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Lists the RDMA devices that /dev/kdapl offers.
-    #[command(after_help = "Example:\n  kdapltest devices --json")]
+    /// Lists the RDMA devices that /dev/kdapl offers; exit status 3 if there is none
+    #[command(after_help = "Examples:
+  kdapltest devices --json
+  kdapltest devices >/dev/null; [ $? != 3 ] || echo 'no RDMA device'")]
     Devices,
     /// Serves clients until Ctrl-C: echoes messages or offers memory, as each client requests
     #[command(after_help = "Examples:
@@ -42,36 +56,67 @@ pub enum Command {
     Server(ServerArgs),
     /// Measures the round-trip time of messages; both sides sleep while they wait
     #[command(after_help = "Examples:
-  kdapltest ping -s 10.7.0.1
+  kdapltest ping 10.7.0.1
   kdapltest ping --size 4096 --iterations 100000
   kdapltest ping --pause 200           both sides wait up to 200 us at random
   kdapltest ping --poll                dequeues in a loop instead of waiting")]
     Ping(PingArgs),
     /// Measures the throughput of many operations in flight, and compares the data afterwards
     #[command(after_help = "Examples:
-  kdapltest bandwidth -s 10.7.0.1
+  kdapltest bandwidth 10.7.0.1
   kdapltest bandwidth --operation write --size 1048576 --depth 16")]
     Bandwidth(BandwidthArgs),
     /// Measures connection set-up and tear-down
     #[command(after_help = "Examples:
-  kdapltest connect -s 10.7.0.1
+  kdapltest connect 10.7.0.1
   kdapltest connect --connections 1000 --parallel 16 --data 64
   kdapltest connect --ready            creates the endpoints before the clock starts")]
     Connect(ConnectArgs),
     /// Sends numbered messages to the server and back, and checks that each returns once
     #[command(after_help = "Examples:
-  kdapltest stream -s 10.7.0.1
+  kdapltest stream 10.7.0.1
   kdapltest stream --depth 64 --size 1024
   kdapltest stream --through-silence 15 --timeout 60   stop the server's machine when it says 'pause'")]
     Stream(StreamArgs),
     /// Mixes sends, RDMA Writes and RDMA Reads of random sizes, and verifies every byte
     #[command(after_help = "Examples:
-  kdapltest transaction -s 10.7.0.1
+  kdapltest transaction 10.7.0.1
   kdapltest transaction --threads 4 --eps 8 --iterations 10000 --seed 7")]
     Transaction(TransactionArgs),
     /// Runs a server and a client process on this machine and explains every event
     #[command(after_help = "Example:\n  kdapltest demo --iterations 10000")]
     Demo(DemoArgs),
+    /// Prints completions for a shell
+    #[command(after_help = "Example:
+  kdapltest completions bash >/usr/share/bash-completion/completions/kdapltest")]
+    Completions(CompletionsArgs),
+    /// Prints the JSON Schema of what each command prints with --json
+    #[command(after_help = "Example:\n  kdapltest schema | jq .ping.properties")]
+    Schema,
+}
+
+impl Command {
+    /// Returns the name of the subcommand.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Devices => "devices",
+            Self::Server(_) => "server",
+            Self::Ping(_) => "ping",
+            Self::Bandwidth(_) => "bandwidth",
+            Self::Connect(_) => "connect",
+            Self::Stream(_) => "stream",
+            Self::Transaction(_) => "transaction",
+            Self::Demo(_) => "demo",
+            Self::Completions(_) => "completions",
+            Self::Schema => "schema",
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct CompletionsArgs {
+    /// Shell for which to print them
+    pub shell: clap_complete::Shell,
 }
 
 #[derive(Args, Clone)]
@@ -91,17 +136,32 @@ pub struct DeviceArgs {
 #[derive(Args, Clone)]
 pub struct ClientArgs {
     /// Address of the server [default: that of the device, for a server on this machine]
-    #[arg(short, long)]
-    pub server: Option<IpAddr>,
+    #[arg(value_name = "SERVER")]
+    address: Option<IpAddr>,
+    /// The same, as an option
+    #[arg(long, value_name = "SERVER", conflicts_with = "address")]
+    server: Option<IpAddr>,
     #[command(flatten)]
     pub device: DeviceArgs,
+}
+
+impl ClientArgs {
+    /// Returns the arguments for a server on this machine.
+    pub fn on_this_machine(device: &DeviceArgs) -> Self {
+        Self { address: None, server: None, device: device.clone() }
+    }
+
+    /// Returns the address of the server, if it was given.
+    pub fn server(&self) -> Option<IpAddr> {
+        self.address.or(self.server)
+    }
 }
 
 #[derive(Args)]
 pub struct ServerArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
-    /// Ends after one client, with exit status 1 after an error
+    /// Ends after one client, with exit status 1 after an error or if it was lost
     #[arg(long)]
     pub once: bool,
     /// Ends after this number of clients
@@ -110,6 +170,20 @@ pub struct ServerArgs {
     /// Shows every event of each connection
     #[arg(long)]
     pub events: bool,
+    /// Ends with the process that has started it
+    #[arg(long, hide = true)]
+    pub with_parent: bool,
+}
+
+impl ServerArgs {
+    /// Returns the number of clients after which the server ends.
+    pub fn limit(&self) -> Option<u64> {
+        if self.once {
+            Some(1)
+        } else {
+            self.clients
+        }
+    }
 }
 
 #[derive(Args, Clone)]
@@ -117,10 +191,13 @@ pub struct PingArgs {
     #[command(flatten)]
     pub client: ClientArgs,
     /// Number of round trips
-    #[arg(short, long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', short_alias = 'i', long, alias = "iters", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
+    /// Measures for so many seconds instead of a number
+    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iterations", value_parser = clap::value_parser!(u64).range(1..))]
+    pub duration: Option<u64>,
     /// Size of each message in bytes
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=16 << 20))]
+    #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=16 << 20))]
     pub size: u32,
     /// Dequeues in a loop instead of waiting
     #[arg(long)]
@@ -135,22 +212,25 @@ pub struct StreamArgs {
     #[command(flatten)]
     pub client: ClientArgs,
     /// Messages
-    #[arg(short, long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(short = 'n', short_alias = 'i', long, alias = "iters", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(2..))]
     pub iterations: u64,
+    /// Measures for so many seconds instead of a number
+    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iterations", value_parser = clap::value_parser!(u64).range(1..))]
+    pub duration: Option<u64>,
     /// Bytes of each message
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
+    #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
     pub size: u32,
     /// Messages in flight
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short = 't', long, alias = "tx-depth", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: u32,
     /// Prints "pause" after half of the messages, goes on until nothing came back for so long, then
     /// sends the other half
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub through_silence: Option<u64>,
 }
 
 /// Operation of a bandwidth test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// Sends into receives that the server posts
@@ -169,13 +249,16 @@ pub struct BandwidthArgs {
     #[arg(short, long)]
     pub operation: Vec<Operation>,
     /// Number of operations of each type
-    #[arg(short, long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub iterations: u32,
+    #[arg(short = 'n', short_alias = 'i', long, alias = "iters", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    /// Measures for so many seconds instead of a number
+    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iterations", value_parser = clap::value_parser!(u64).range(1..))]
+    pub duration: Option<u64>,
     /// Size of each operation in bytes
-    #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
+    #[arg(short, long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub size: u32,
     /// Number of operations in flight
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short = 't', long, alias = "tx-depth", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: u32,
 }
 
@@ -190,7 +273,7 @@ pub struct ConnectArgs {
     #[arg(short = 'n', long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
     /// Number of connections that are set up or used at a time
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX as i64))]
+    #[arg(short = 'q', long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX as i64))]
     pub parallel: u32,
     /// Bytes to send in each direction on each connection
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=4096))]
@@ -205,16 +288,19 @@ pub struct TransactionArgs {
     #[command(flatten)]
     pub client: ClientArgs,
     /// Number of transactions of each endpoint
-    #[arg(short, long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', short_alias = 'i', long, alias = "iters", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
+    /// Measures for so many seconds instead of a number
+    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iterations", value_parser = clap::value_parser!(u64).range(1..))]
+    pub duration: Option<u64>,
     /// Maximum size of a transaction in bytes
-    #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16 << 20))]
+    #[arg(short, long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16 << 20))]
     pub size: u32,
     /// Number of threads
-    #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: u32,
     /// Number of endpoints of each thread, each with its own connection
-    #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(short = 'q', long, alias = "qp", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub eps: u32,
     /// Repeats the sizes and the order of an earlier run [default: a random seed]
     #[arg(long)]
@@ -226,7 +312,7 @@ pub struct DemoArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     /// Number of round trips of the latency measurement
-    #[arg(short, long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', short_alias = 'i', long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
     /// Number of operations of each type of the bandwidth measurement
     #[arg(short, long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]

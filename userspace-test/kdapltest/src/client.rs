@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Client side: opening the device, connecting and disconnecting.
+//! Client side: connecting and disconnecting.
 
-use crate::cli::{ClientArgs, DeviceArgs};
+use crate::cli::ClientArgs;
+use crate::device;
 use crate::protocol::{decode_offer, Request};
-use crate::side::{Plan, Side};
-use anyhow::{anyhow, bail, ensure, Context, Result};
+use crate::side::{Peer, Plan, Side};
+use crate::stop;
+use anyhow::{anyhow, bail, ensure, Error, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Queue length of the asynchronous EVD.
-const ASYNC_QLEN: i32 = 8;
 /// Additional time for the event that reports an expired connect.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -23,49 +23,23 @@ pub struct Target {
     pub timeout: Duration,
 }
 
-/// Opens the device in `args`, or the first whose port is up.
-pub fn open_device(args: &DeviceArgs) -> Result<(Ia, String)> {
-    let name = match &args.device {
-        Some(name) => name.clone(),
-        None => {
-            let devices = libkdapl::devices()?;
-            let usable = devices.iter().find(|d| d.port_active && d.address.is_some());
-            let Some(device) = usable.or(devices.first()) else {
-                bail!(
-                    "this machine has no RDMA device: make a soft-RoCE one on a network device \
-                     that has an address, for example: rdma link add rxe0 type rxe netdev eth0"
-                );
-            };
-            device.name.clone()
-        }
-    };
-    let ia = Ia::open(&name, ASYNC_QLEN).with_context(|| format!("device '{name}'"))?;
-    Ok((ia, name))
-}
-
-/// Returns the address of the IA.
-pub fn own_address(ia: &Ia, device: &str) -> Result<IpAddr> {
-    let query = ia.query()?;
-    let Some(address) = query.address else {
-        bail!(
-            "device '{device}' has no IP address: give {} one (ip addr add ... dev {}), or name \
-             the server with --server",
-            query.netdev_name,
-            query.netdev_name
-        );
-    };
-    Ok(address.ip())
-}
-
 impl Target {
     pub fn open(args: &ClientArgs) -> Result<Self> {
-        let (ia, device) = open_device(&args.device)?;
-        let address = match args.server {
+        let (ia, device) = device::open(&args.device)?;
+        let address = match args.server() {
             Some(address) => address,
-            None => own_address(&ia, &device)?,
+            None => device::own_address(&ia, &device)?,
         };
         let timeout = Duration::from_secs(args.device.timeout);
         Ok(Self { ia, device, address, port: args.device.port, timeout })
+    }
+
+    /// Returns the server as errors name it.
+    pub fn peer(&self) -> Peer {
+        Peer {
+            name: format!("the server at {}, port {}", self.address, self.port),
+            remedy: "see what it printed, and start 'kdapltest server' there again",
+        }
     }
 
     /// Connects a new side; `before` posts its receives. Returns the side and the server's memory.
@@ -75,7 +49,7 @@ impl Target {
         request: &Request,
         before: impl FnOnce(&Side) -> Result<()>,
     ) -> Result<(Side, Segment)> {
-        let mut side = Side::new(&self.ia, plan)?;
+        let mut side = Side::new(&self.ia, plan, self.peer())?;
         before(&side)?;
         side.ep.connect(self.address, self.port.into(), Some(self.timeout), &request.encode())?;
         // The kernel's time-out event normally arrives before this wait expires.
@@ -88,11 +62,15 @@ impl Target {
     }
 
     /// Returns an error text for an event that is not ESTABLISHED.
-    pub fn not_connected(&self, ep: &Ep, event: &Event) -> anyhow::Error {
-        let (address, port) = (self.address, self.port);
+    pub fn not_connected(&self, ep: &Ep, event: &Event) -> Error {
         let Event::Connection { event, .. } = event else {
             return anyhow!("expected a connection event, got {event}");
         };
+        device::removed_soon(&self.ia).unwrap_or_else(|| self.refused(ep, *event))
+    }
+
+    fn refused(&self, ep: &Ep, event: ConnectionEvent) -> Error {
+        let (address, port) = (self.address, self.port);
         match event {
             ConnectionEvent::PeerRejected => {
                 let reason = ep.private_data().unwrap_or_default();
@@ -114,8 +92,16 @@ impl Target {
     }
 }
 
+/// Ends a connection after its measurement. An error of the measurement names the peer. After a
+/// stop was requested, an error is not reported, and the connection ends with the process.
+pub fn finish(side: &mut Side, outcome: Result<()>) -> Result<()> {
+    let outcome = outcome.and_then(|()| disconnect(side)).map_err(|error| side.explain(error));
+    stop::forgive(outcome).map(drop)
+}
+
 /// Disconnects, and takes all events up to DISCONNECTED, which must be the last.
 pub fn disconnect(side: &mut Side) -> Result<()> {
+    side.farewell()?;
     side.ep.disconnect(Close::Graceful)?;
     loop {
         match side.next()? {

@@ -4,33 +4,30 @@
 //! All connections share a protection zone, an event queue and memory; each has its own endpoint.
 //! One thread handles the events of all connections.
 
+mod trials;
+
 use crate::cli::{ConnectArgs, CONNECTIONS_MAX};
 use crate::client::Target;
-use crate::progress::Progress;
-use crate::protocol::{Mode, Request};
-use crate::report::{self, grouped, latency_table, Latency, Times};
-use crate::side::successful;
-use crate::stop;
-use anyhow::{anyhow, bail, ensure, Result};
-use libkdapl::{
-    Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpAttr, Evd, EvdFlags,
-    Event, Handle, Lmr, Privileges, Pz,
-};
+use crate::output::{self, say};
+use crate::report::{grouped, latency_table, Latency};
+use anyhow::{ensure, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::mem::ManuallyDrop;
+use trials::Trials;
 
-/// Maximum time between two checks for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(500);
 /// Maximum number of outstanding receives and requests of an endpoint; it posts one of each.
 pub const DTOS: u32 = 4;
 
 /// Result of the measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub server: String,
     pub device: String,
+    /// Number of connections that were made and ended.
     pub connections: u32,
+    /// A signal ended the measurement early.
+    pub stopped: bool,
     pub parallel: u32,
     pub data: u32,
     pub ready: bool,
@@ -50,303 +47,24 @@ pub fn run(args: &ConnectArgs, as_json: bool) -> Result<()> {
         "--ready takes at most {CONNECTIONS_MAX} connections"
     );
     let target = Target::open(&args.client)?;
-    let outcome = Trials::new(&target, args)?.measure()?;
+    // The kernel frees all endpoints together at the end of the process, after the output.
+    let mut trials = ManuallyDrop::new(Trials::new(&target, args)?);
+    let outcome = trials.measure()?;
     if as_json {
-        return report::json(&outcome);
+        return output::json(&outcome);
     }
-    println!(
+    say(format!(
         "{} connections from {} to {}, {} at a time, {} bytes there and back on each: \
          {:.1} connections/s",
-        grouped(args.connections.into()),
+        grouped(outcome.connections.into()),
         outcome.device,
         outcome.server,
         args.parallel,
         args.data,
         outcome.connections_per_second
-    );
+    ))?;
     let mut rows = vec![("connect", &outcome.connect_us)];
     rows.extend(outcome.whole_us.as_ref().map(|whole| ("create to free", whole)));
-    println!("{}", latency_table(&rows));
-    println!("system calls of this side per connection: {:.1}", outcome.calls_per_connection);
-    Ok(())
-}
-
-/// A connection in progress.
-struct Trial {
-    ep: Ep,
-    slot: u32,
-    began: Instant,
-    heard: bool,
-    sent: bool,
-}
-
-/// Effect of an event on its connection.
-#[derive(PartialEq, Eq)]
-enum Step {
-    Going,
-    /// The connection was established, and its data were transferred.
-    Used,
-    Ended,
-}
-
-/// Starts the clock. Yields before, so that a server on this machine can finish earlier work. The
-/// system call also marks the start of the measurement in a trace.
-fn start_clock() -> Instant {
-    std::thread::yield_now();
-    Instant::now()
-}
-
-fn stop_clock(start: Instant) -> Duration {
-    let time = start.elapsed();
-    std::thread::yield_now();
-    time
-}
-
-struct Trials<'a> {
-    target: &'a Target,
-    args: &'a ConnectArgs,
-    pz: Pz,
-    evd: Evd,
-    lmr: Lmr,
-    run: u64,
-    open: HashMap<Handle, Trial>,
-    free_slots: Vec<u32>,
-    calls: u64,
-    connect: Times,
-    whole: Times,
-}
-
-impl<'a> Trials<'a> {
-    fn new(target: &'a Target, args: &'a ConnectArgs) -> Result<Self> {
-        let ia = &target.ia;
-        let slots = if args.ready { args.connections } else { args.parallel };
-        let pz = ia.create_pz()?;
-        // Two DTOs, ESTABLISHED and DISCONNECTED of each connection.
-        let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4 * slots as i32)?;
-        let memory = 2 * (slots * args.data) as usize;
-        let lmr = ia.register(&pz, Buffer::new(memory)?, Privileges::ALL)?;
-        Ok(Self {
-            target,
-            args,
-            pz,
-            evd,
-            lmr,
-            run: fastrand::u64(..),
-            open: HashMap::new(),
-            free_slots: (0..slots).rev().collect(),
-            calls: 0,
-            connect: Times::new()?,
-            whole: Times::new()?,
-        })
-    }
-
-    fn measure(mut self) -> Result<Outcome> {
-        let time = if self.args.ready { self.connect_ready()? } else { self.connect_anew()? };
-        let connections = f64::from(self.args.connections);
-        Ok(Outcome {
-            server: self.target.address.to_string(),
-            device: self.target.device.clone(),
-            connections: self.args.connections,
-            parallel: self.args.parallel,
-            data: self.args.data,
-            ready: self.args.ready,
-            seconds: time.as_secs_f64(),
-            connections_per_second: connections / time.as_secs_f64(),
-            connect_us: self.connect.latency(),
-            whole_us: (!self.args.ready).then(|| self.whole.latency()),
-            calls_per_connection: self.calls as f64 / connections,
-        })
-    }
-
-    /// Creates an endpoint for each connection and frees it afterwards.
-    fn connect_anew(&mut self) -> Result<Duration> {
-        let progress = Progress::new("connect", self.args.connections.into());
-        let start = start_clock();
-        let (mut begun, mut ended) = (0, 0);
-        while ended < self.args.connections {
-            while begun < self.args.connections && self.open.len() < self.args.parallel as usize {
-                let began = Instant::now();
-                let trial = self.make()?;
-                self.call(Trial { began, ..trial })?;
-                begun += 1;
-            }
-            let (handle, step) = self.step()?;
-            match step {
-                Step::Going => {}
-                Step::Used => self.disconnect(handle)?,
-                Step::Ended => {
-                    self.free(handle)?;
-                    ended += 1;
-                    progress.add(1);
-                }
-            }
-        }
-        Ok(stop_clock(start))
-    }
-
-    /// Creates all endpoints before the measurement. All connections stay established until the
-    /// end.
-    fn connect_ready(&mut self) -> Result<Duration> {
-        let progress = Progress::new("connect", self.args.connections.into());
-        let mut made: Vec<_> =
-            (0..self.args.connections).map(|_| self.make()).collect::<Result<_>>()?;
-        let start = start_clock();
-        self.calls = 0;
-        let mut used = 0;
-        let mut waiting = made.drain(..);
-        while used < self.args.connections {
-            while self.open.len() - (used as usize) < self.args.parallel as usize {
-                let Some(trial) = waiting.next() else { break };
-                self.call(Trial { began: Instant::now(), ..trial })?;
-            }
-            let (_, step) = self.step()?;
-            ensure!(step != Step::Ended, "a connection ended while others were made");
-            used += u32::from(step == Step::Used);
-            progress.add(u64::from(step == Step::Used));
-        }
-        let (time, calls) = (stop_clock(start), self.calls);
-        self.end_all()?;
-        self.calls = calls;
-        Ok(time)
-    }
-
-    fn end_all(&mut self) -> Result<()> {
-        let handles: Vec<_> = self.open.keys().copied().collect();
-        for handle in handles {
-            self.disconnect(handle)?;
-            while self.step()? != (handle, Step::Ended) {}
-            self.free(handle)?;
-        }
-        Ok(())
-    }
-
-    /// Creates an endpoint and posts a receive for the data that the server sends back.
-    fn make(&mut self) -> Result<Trial> {
-        let Some(slot) = self.free_slots.pop() else { bail!("more connections than slots") };
-        let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
-        let evd = &self.evd;
-        self.calls += 1;
-        let ep = self.target.ia.create_ep(&self.pz, evd, evd, evd, Some(attr))?;
-        if self.args.data > 0 {
-            self.calls += 1;
-            let segment = self.lmr.segment(self.offset(slot), self.args.data as usize);
-            ep.post_recv(&[segment], 0, CompletionFlags::default())?;
-        }
-        let quiet = self.args.data == 0;
-        Ok(Trial { ep, slot, began: Instant::now(), heard: quiet, sent: quiet })
-    }
-
-    fn offset(&self, slot: u32) -> usize {
-        2 * (slot * self.args.data) as usize
-    }
-
-    fn call(&mut self, trial: Trial) -> Result<()> {
-        let request = Request {
-            mode: Mode::Connect,
-            poll: false,
-            depth: 1,
-            message_size: self.args.data,
-            region_size: 0,
-            pause_us: 0,
-            run: self.run,
-            connections: self.args.connections,
-            messages: u32::from(self.args.data > 0),
-        };
-        let Target { address, port, timeout, .. } = self.target;
-        self.calls += 1;
-        trial.ep.connect(*address, (*port).into(), Some(*timeout), &request.encode())?;
-        self.open.insert(trial.ep.handle(), trial);
-        Ok(())
-    }
-
-    /// Waits for an event and handles it.
-    fn step(&mut self) -> Result<(Handle, Step)> {
-        let event = self.next()?;
-        let handle = match &event {
-            Event::Connection { ep, .. } => *ep,
-            Event::Dto(dto) => dto.ep,
-            other => bail!("unexpected event while connecting: {other}"),
-        };
-        let Some(mut trial) = self.open.remove(&handle) else {
-            bail!("event of a freed endpoint: {event}");
-        };
-        let step = self.advance(&mut trial, &event);
-        self.open.insert(handle, trial);
-        Ok((handle, step?))
-    }
-
-    fn advance(&mut self, trial: &mut Trial, event: &Event) -> Result<Step> {
-        match event {
-            Event::Connection { event: ConnectionEvent::Established, .. } => {
-                self.connect.add(trial.began.elapsed());
-                if self.args.data > 0 {
-                    self.send(trial)?;
-                    return Ok(Step::Going);
-                }
-            }
-            Event::Connection { event: ConnectionEvent::Disconnected, .. } => {
-                return Ok(Step::Ended);
-            }
-            Event::Connection { .. } => return Err(self.target.not_connected(&trial.ep, event)),
-            event => self.transferred(trial, event)?,
-        }
-        Ok(if trial.heard && trial.sent { Step::Used } else { Step::Going })
-    }
-
-    fn send(&mut self, trial: &Trial) -> Result<()> {
-        let length = self.args.data as usize;
-        let offset = self.offset(trial.slot) + length;
-        self.lmr.buffer().write(offset, &crate::pattern::bytes(trial.slot.into(), length));
-        self.calls += 1;
-        let segment = self.lmr.segment(offset, length);
-        Ok(trial.ep.post_send(&[segment], 0, CompletionFlags::default())?)
-    }
-
-    fn transferred(&self, trial: &mut Trial, event: &Event) -> Result<()> {
-        let dto = successful(event)?;
-        if dto.operation == DtoOperation::Send {
-            trial.sent = true;
-            return Ok(());
-        }
-        let length = self.args.data as usize;
-        let back = self.lmr.buffer().to_vec(self.offset(trial.slot), length);
-        let wrong = crate::pattern::first_wrong(trial.slot.into(), &back);
-        ensure!(dto.length == length as u64, "received {} of {length} bytes", dto.length);
-        ensure!(wrong.is_none(), "byte {wrong:?} of the received data is wrong");
-        trial.heard = true;
-        Ok(())
-    }
-
-    fn disconnect(&mut self, handle: Handle) -> Result<()> {
-        let trial = self.open.get(&handle).ok_or_else(|| anyhow!("no endpoint {handle}"))?;
-        self.calls += 1;
-        Ok(trial.ep.disconnect(Close::Graceful)?)
-    }
-
-    fn free(&mut self, handle: Handle) -> Result<()> {
-        let trial = self.open.remove(&handle).ok_or_else(|| anyhow!("no endpoint {handle}"))?;
-        self.calls += 1;
-        trial.ep.free()?;
-        self.whole.add(trial.began.elapsed());
-        self.free_slots.push(trial.slot);
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<Event> {
-        let deadline = Instant::now() + self.target.timeout;
-        loop {
-            self.calls += 1;
-            match self.evd.wait(Some(SLICE), 1) {
-                Ok((event, _)) => return Ok(event),
-                Err(error) if error.is_timeout() || error.is_interrupted() => {}
-                Err(error) => return Err(error.into()),
-            }
-            ensure!(!stop::requested(), "stopped");
-            ensure!(
-                Instant::now() < deadline,
-                "nothing happened for {:?}: is the server still there?",
-                self.target.timeout
-            );
-        }
-    }
+    say(latency_table(&rows))?;
+    say(format!("system calls of this side per connection: {:.1}", outcome.calls_per_connection))
 }

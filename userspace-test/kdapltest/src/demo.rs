@@ -3,13 +3,16 @@
 
 use crate::cli::{BandwidthArgs, ClientArgs, DemoArgs, DeviceArgs, Operation, PingArgs};
 use crate::client::{disconnect, Target};
+use crate::output::{self, say};
 use crate::record::{Line, Recorder};
 use crate::report::{self, grouped};
 use crate::server::{Listening, Served};
+use crate::status::Report;
 use crate::transaction::Peer;
-use crate::{bandwidth, ping};
+use crate::{bandwidth, ping, stop};
 use anyhow::{bail, ensure, Context, Result};
 use fastrand::Rng;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -17,53 +20,79 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 /// Size of the message and of each RDMA operation, in bytes.
 const MESSAGE: usize = 4096;
 const REGION: usize = 65_536;
+const PASSED: &str =
+    "\nPASSED: all events, and all bytes that were compared, were correct on both sides.";
 /// Number of connections: one to show the events, one for latency, three for bandwidth.
 const CLIENTS: u64 = 5;
 
-#[derive(Serialize)]
-struct Outcome {
+#[derive(Default, JsonSchema, Serialize)]
+pub struct Outcome {
     server: Vec<Served>,
     client_events: Vec<Line>,
-    ping: ping::Outcome,
+    ping: Option<ping::Outcome>,
     bandwidth: Vec<bandwidth::Outcome>,
 }
 
 pub fn run(args: &DemoArgs, as_json: bool) -> Result<()> {
-    let mut server = Server::start(&args.device)?;
-    let client = ClientArgs { server: None, device: args.device.clone() };
+    let client = ClientArgs::on_this_machine(&args.device);
     let target = Target::open(&client)?;
+    let mut server = Server::start(&args.device)?;
     if !as_json {
-        introduce(&target, &server);
+        introduce(&target, &server)?;
     }
-    let client_events = show_transfers(&target).context("the transfers")?;
-    let shown = server.served()?;
-    if !as_json {
-        show_events(&client_events, &shown);
-    }
-    let ping = ping::measure(&target, &ping_args(&client, args)).context("the latency")?;
-    let echo = server.served()?;
-    if !as_json {
-        show_latency(&ping, &echo);
-    }
-    let sizes = bandwidth_args(&client, args);
-    let mut outcome = Outcome { server: vec![shown, echo], client_events, ping, bandwidth: vec![] };
-    for operation in [Operation::Send, Operation::Write, Operation::Read] {
-        outcome.bandwidth.push(bandwidth::measure(&target, &sizes, operation)?);
-        outcome.server.push(server.served()?);
+    let mut outcome = Outcome::default();
+    let passed = stop::forgive(outcome.fill(&mut server, &target, &client, args, as_json))?;
+    if stop::requested() {
+        return if as_json { output::json(&outcome) } else { Ok(()) };
     }
     server.end()?;
     if as_json {
-        return report::json(&outcome);
+        return output::json(&outcome);
     }
-    show_bandwidth(&sizes, &outcome.bandwidth);
-    println!("\nPASSED: all events, and all bytes that were compared, were correct on both sides.");
-    Ok(())
+    passed.map_or(Ok(()), |()| say(PASSED))
+}
+
+impl Outcome {
+    /// Takes one measurement after the other, and shows each. An error leaves the earlier ones.
+    fn fill(
+        &mut self,
+        server: &mut Server,
+        target: &Target,
+        client: &ClientArgs,
+        args: &DemoArgs,
+        as_json: bool,
+    ) -> Result<()> {
+        self.client_events = show_transfers(target).context("the transfers")?;
+        self.server.push(server.served()?);
+        if !as_json {
+            show_events(&self.client_events, &self.server[0])?;
+        }
+        let ping = ping::measure(target, &ping_args(client, args)).context("the latency")?;
+        let ping = self.ping.insert(ping);
+        self.server.push(server.served()?);
+        if !as_json {
+            show_latency(ping, &self.server[1])?;
+        }
+        let sizes = bandwidth_args(client, args);
+        for operation in [Operation::Send, Operation::Write, Operation::Read] {
+            if stop::requested() {
+                break;
+            }
+            self.bandwidth.push(bandwidth::measure(target, &sizes, operation)?);
+            self.server.push(server.served()?);
+        }
+        if as_json {
+            return Ok(());
+        }
+        show_bandwidth(&sizes, &self.bandwidth)
+    }
 }
 
 fn ping_args(client: &ClientArgs, args: &DemoArgs) -> PingArgs {
     PingArgs {
         client: client.clone(),
         iterations: args.iterations,
+        duration: None,
         size: 64,
         poll: false,
         pause: 0,
@@ -74,7 +103,8 @@ fn bandwidth_args(client: &ClientArgs, args: &DemoArgs) -> BandwidthArgs {
     BandwidthArgs {
         client: client.clone(),
         operation: vec![],
-        iterations: args.operations,
+        iterations: args.operations.into(),
+        duration: None,
         size: 65_536,
         depth: 16,
     }
@@ -95,25 +125,25 @@ fn show_transfers(target: &Target) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-fn introduce(target: &Target, server: &Server) {
-    println!(
+fn introduce(target: &Target, server: &Server) -> Result<()> {
+    say(format!(
         "kDAPL on {}: process {} is the server, process {} connects to {} through /dev/kdapl.\n",
         target.device,
         server.child.id(),
         std::process::id(),
         target.address,
-    );
+    ))
 }
 
-fn show_events(client: &[Line], served: &Served) {
-    println!(
+fn show_events(client: &[Line], served: &Served) -> Result<()> {
+    say(format!(
         "1. A message of {MESSAGE} bytes in each direction, an RDMA Write and an RDMA Read of \
          {REGION} bytes.\n   The receiving side compared every byte with a pattern."
-    );
-    println!("\n   Events of the client:");
-    println!("{}", event_table(client));
-    println!("   Events of the server (its program takes no part in RDMA):");
-    println!("{}\n", event_table(&served.events));
+    ))?;
+    say("\n   Events of the client:")?;
+    say(event_table(client))?;
+    say("   Events of the server (its program takes no part in RDMA):")?;
+    say(format!("{}\n", event_table(&served.events)))
 }
 
 fn event_table(lines: &[Line]) -> comfy_table::Table {
@@ -125,28 +155,28 @@ fn event_table(lines: &[Line]) -> comfy_table::Table {
     report::text_table(&rows)
 }
 
-fn show_latency(ping: &ping::Outcome, served: &Served) {
-    println!(
+fn show_latency(ping: &ping::Outcome, served: &Served) -> Result<()> {
+    say(format!(
         "2. {} round trips of {} bytes; both processes sleep in dat_evd_wait while they wait:",
         grouped(ping.iterations),
         ping.size
-    );
-    println!("{}", report::latency_table(&[("round trip", &ping.round_trip_us)]));
-    println!(
+    ))?;
+    say(report::latency_table(&[("round trip", &ping.round_trip_us)]))?;
+    say(format!(
         "   Context switches per wake-up: client {:.2}, server {:.2}; a thread that sleeps needs 1.\n",
         ping.switches_per_wakeup,
         served.switches as f64 / served.wakeups.max(1) as f64,
-    );
+    ))
 }
 
-fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) {
-    println!(
+fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) -> Result<()> {
+    say(format!(
         "3. {} operations of {} of each kind, {} in flight; the data were compared afterwards:",
-        grouped(sizes.iterations.into()),
+        grouped(sizes.iterations),
         report::size(sizes.size.into()),
         sizes.depth
-    );
-    println!("{}", bandwidth::table(outcomes));
+    ))?;
+    say(bandwidth::table(outcomes))
 }
 
 /// The server process and its standard output.
@@ -159,7 +189,7 @@ impl Server {
     fn start(device: &DeviceArgs) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program again")?;
         let mut command = Command::new(program);
-        command.args(["--json", "server", "--clients", &CLIENTS.to_string()]);
+        command.args(["--json", "server", "--with-parent", "--clients", &CLIENTS.to_string()]);
         command.args(["--port", &device.port.to_string()]);
         if let Some(name) = &device.device {
             command.args(["--device", name]);
@@ -176,6 +206,9 @@ impl Server {
         if self.output.read_line(&mut line)? == 0 {
             // The server has printed the cause to the standard error output, which it inherits.
             bail!("the server process ended early");
+        }
+        if let Ok(Report { error, .. }) = serde_json::from_str(&line) {
+            bail!("the server process ended: {error}");
         }
         Ok(line)
     }

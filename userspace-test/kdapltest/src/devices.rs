@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `kdapltest devices`: lists the RDMA devices.
 
-use crate::report;
+use crate::device::NoDevice;
+use crate::{output, report};
 use anyhow::Result;
-use libkdapl::{DeviceInfo, PortInfo, Transport};
-use serde_json::json;
+use libkdapl::{DeviceInfo, PortAddress, PortInfo, Transport};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::net::IpAddr;
 
 pub fn run(as_json: bool) -> Result<()> {
     let devices = libkdapl::devices()?;
     if as_json {
-        return report::json(&devices.iter().map(to_json).collect::<Vec<_>>());
+        output::json(&devices.iter().map(Device::from).collect::<Vec<_>>())?;
     }
     if devices.is_empty() {
-        println!(
-            "No RDMA device. Make a soft-RoCE one on a network device that has an address, for\n\
-             example:  rdma link add rxe0 type rxe netdev eth0"
-        );
+        return Err(NoDevice.into());
+    }
+    if as_json {
         return Ok(());
     }
     let head = ["device", "port", "address", "network device", "transport", "GUID", "for"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(devices.iter().flat_map(to_rows));
-    println!("{}", report::text_table(&rows));
-    Ok(())
+    output::say(report::text_table(&rows))
 }
 
 fn name_of(transport: Transport) -> String {
@@ -71,35 +72,75 @@ fn port_rows(port: &PortInfo) -> Vec<Vec<String>> {
     places.into_iter().enumerate().map(row).collect()
 }
 
-fn to_json(device: &DeviceInfo) -> serde_json::Value {
-    json!({
-        "name": device.name,
-        "netdev": device.netdev,
-        "address": device.address,
-        "transport": name_of(device.transport),
-        "port_active": device.port_active,
-        "ports": device.ports.iter().map(port_json).collect::<Vec<_>>(),
-        "restricted": device.restricted,
-        "node_guid": format!("{:016x}", device.node_guid),
-        "abi_version": device.abi_version,
-    })
+/// A device with `--json`.
+#[derive(JsonSchema, Serialize)]
+pub struct Device {
+    name: String,
+    /// Network device of an IA of that name.
+    netdev: String,
+    /// Address of an IA of that name.
+    address: Option<IpAddr>,
+    transport: String,
+    /// The port of that IA is up.
+    port_active: bool,
+    ports: Vec<Port>,
+    /// Only processes with `CAP_SYS_RAWIO` may open the device.
+    restricted: bool,
+    /// Hexadecimal, in host byte order.
+    node_guid: String,
+    abi_version: u32,
 }
 
-fn port_json(port: &PortInfo) -> serde_json::Value {
-    let addresses = port.addresses.iter().map(|at| {
-        json!({
-            "address": at.address,
-            "prefix": at.prefix,
-            "netdev": at.netdev,
-            "name": at.to_string(),
-        })
-    });
-    json!({
-        "port": port.number,
-        "transport": name_of(port.transport),
-        "active": port.active,
-        "max_message_size": port.max_message_size,
-        "netdev": port.netdev,
-        "addresses": addresses.collect::<Vec<_>>(),
-    })
+#[derive(JsonSchema, Serialize)]
+struct Port {
+    port: u32,
+    transport: String,
+    active: bool,
+    max_message_size: u32,
+    netdev: String,
+    addresses: Vec<Address>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Address {
+    address: IpAddr,
+    prefix: u32,
+    netdev: String,
+    /// The address as `--device` takes it.
+    name: String,
+}
+
+impl From<&DeviceInfo> for Device {
+    fn from(device: &DeviceInfo) -> Self {
+        Self {
+            name: device.name.clone(),
+            netdev: device.netdev.clone(),
+            address: device.address,
+            transport: name_of(device.transport),
+            port_active: device.port_active,
+            ports: device.ports.iter().map(Port::from).collect(),
+            restricted: device.restricted,
+            node_guid: format!("{:016x}", device.node_guid),
+            abi_version: device.abi_version,
+        }
+    }
+}
+
+impl From<&PortInfo> for Port {
+    fn from(port: &PortInfo) -> Self {
+        let address = |at: &PortAddress| Address {
+            address: at.address,
+            prefix: at.prefix,
+            netdev: at.netdev.clone(),
+            name: at.to_string(),
+        };
+        Self {
+            port: port.number,
+            transport: name_of(port.transport),
+            active: port.active,
+            max_message_size: port.max_message_size,
+            netdev: port.netdev.clone(),
+            addresses: port.addresses.iter().map(address).collect(),
+        }
+    }
 }

@@ -1,33 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `kdapltest`: tests and measures data transfer through `/dev/kdapl`.
 
+// They panic when a write fails.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod bandwidth;
 mod cli;
 mod client;
 mod connect;
 mod demo;
+mod device;
 mod devices;
+mod limit;
+mod output;
 mod pattern;
 mod ping;
 mod progress;
 mod protocol;
 mod record;
 mod report;
+mod schema;
 mod server;
 mod side;
+mod status;
 mod stop;
 mod stream;
 mod switches;
 mod transaction;
 
-use clap::Parser;
-use cli::{Cli, Command};
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command, CompletionsArgs};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    stop::on_ctrl_c();
-    let outcome = match &cli.command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(message) => return status::of_message(&message),
+    };
+    let outcome = stop::on_signals().and_then(|()| run(&cli));
+    status::report(&cli, outcome)
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    match &cli.command {
         Command::Devices => devices::run(cli.json),
         Command::Server(args) => server::run(args, cli.json),
         Command::Ping(args) => ping::run(args, cli.json),
@@ -36,16 +52,13 @@ fn main() -> ExitCode {
         Command::Stream(args) => stream::run(args, cli.json),
         Command::Transaction(args) => transaction::run(args, cli.json),
         Command::Demo(args) => demo::run(args, cli.json),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) if stop::requested() => {
-            eprintln!("kdapltest: stopped");
-            ExitCode::from(130)
-        }
-        Err(error) => {
-            eprintln!("kdapltest: {error:#}");
-            ExitCode::FAILURE
-        }
+        Command::Completions(args) => completions(args),
+        Command::Schema => schema::run(),
     }
+}
+
+fn completions(args: &CompletionsArgs) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "kdapltest", &mut script);
+    output::say(String::from_utf8_lossy(&script).trim_end())
 }

@@ -2,14 +2,17 @@
 //! `kdapltest ping`: the round-trip time of a message. Both sides sleep while they wait.
 
 use crate::cli::PingArgs;
-use crate::client::{disconnect, Target};
+use crate::client::{finish, Target};
+use crate::limit::Limit;
+use crate::output::say;
 use crate::progress::Progress;
 use crate::protocol::{Mode, Request};
-use crate::report::{self, grouped, latency_table, Latency, Times};
+use crate::report::{grouped, latency_table, Latency, Times};
 use crate::side::{successful, Plan, Side, QUIET_SENDS};
-use crate::{pattern, switches};
+use crate::{output, pattern, stop, switches};
 use anyhow::{ensure, Result};
-use libkdapl::{CompletionFlags, Dto};
+use libkdapl::{CompletionFlags, Dto, Event};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -18,11 +21,14 @@ use std::time::{Duration, Instant};
 pub const SLOTS: u32 = 2 * QUIET_SENDS;
 
 /// Result of the measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub server: String,
     pub device: String,
+    /// Number of round trips that were measured.
     pub iterations: u64,
+    /// A signal ended the measurement early.
+    pub stopped: bool,
     pub size: u32,
     pub poll: bool,
     pub pause_us: u32,
@@ -39,22 +45,22 @@ pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
     let target = Target::open(&args.client)?;
     let outcome = measure(&target, args)?;
     if as_json {
-        return report::json(&outcome);
+        return output::json(&outcome);
     }
-    println!(
+    say(format!(
         "{} round trips of {} bytes from {} to {}, {}; every reply was correct.",
         grouped(outcome.iterations),
         outcome.size,
         outcome.device,
         outcome.server,
         if outcome.poll { "polling" } else { "waiting" },
-    );
-    println!("{}", latency_table(&[("round trip", &outcome.round_trip_us)]));
+    ))?;
+    say(latency_table(&[("round trip", &outcome.round_trip_us)]))?;
     if !outcome.poll {
-        println!(
+        say(format!(
             "context switches per wake-up: {:.2} (1 if the thread has to sleep, else 0)",
             outcome.switches_per_wakeup
-        );
+        ))?;
     }
     Ok(())
 }
@@ -80,67 +86,111 @@ pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
         pause_us: args.pause,
         run: fastrand::u64(..),
         connections: 1,
-        messages: 0,
     };
-    let (mut side, _) = target.connect(&plan, &request, |side| {
+    let (side, _) = target.connect(&plan, &request, |side| {
         (0..u64::from(SLOTS)).try_for_each(|slot| receive_into(side, slot, size))
     })?;
+    let mut trips = Trips::new(side, args)?;
     let start = Instant::now();
-    let (times, switched) = round_trips(&mut side, args)?;
+    let outcome = trips.run();
     let whole = start.elapsed();
-    disconnect(&mut side)?;
+    finish(&mut trips.side, outcome)?;
+    let trips_made = trips.done.max(1) as f64;
     Ok(Outcome {
         server: target.address.to_string(),
         device: target.device.clone(),
-        iterations: args.iterations,
+        iterations: trips.done,
+        stopped: stop::requested(),
         size: args.size,
         poll: args.poll,
         pause_us: args.pause,
-        round_trip_us: times.latency(),
-        whole_us: whole.as_secs_f64() * 1e6 / args.iterations as f64,
-        voluntary_switches: switched,
-        switches_per_wakeup: switched as f64 / args.iterations as f64,
+        round_trip_us: trips.times.latency(),
+        whole_us: whole.as_secs_f64() * 1e6 / trips_made,
+        voluntary_switches: trips.switched,
+        switches_per_wakeup: trips.switched as f64 / trips_made,
     })
 }
 
-fn round_trips(side: &mut Side, args: &PingArgs) -> Result<(Times, u64)> {
-    let size = args.size as usize;
-    let outgoing = SLOTS as usize * size;
-    side.lmr.buffer().write(outgoing, &pattern::bytes(0, size));
-    let mut message = side.lmr.buffer().to_vec(outgoing, size);
-    let mut answer = vec![0; size];
-    let progress = Progress::new("ping", args.iterations);
-    let mut times = Times::new()?;
-    let mut pauses = 0;
-    let mut used = 0;
-    let before = switches::of_this_thread();
-    for number in 0..args.iterations {
-        pauses += pause(args.pause);
+/// Round trips, and what was measured of them.
+struct Trips<'a> {
+    side: Side,
+    args: &'a PingArgs,
+    /// The message, and the last reply.
+    message: Vec<u8>,
+    answer: Vec<u8>,
+    /// Receive that the last reply has consumed.
+    used: u64,
+    done: u64,
+    times: Times,
+    /// Number of times that the thread slept, except in pauses.
+    switched: u64,
+}
+
+impl<'a> Trips<'a> {
+    fn new(side: Side, args: &'a PingArgs) -> Result<Self> {
+        let size = args.size as usize;
+        let message = pattern::bytes(0, size);
+        side.lmr.buffer().write(SLOTS as usize * size, &message);
+        let (answer, times) = (vec![0; size], Times::new()?);
+        Ok(Self { side, args, message, answer, used: 0, done: 0, times, switched: 0 })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let limit = Limit::new(self.args.iterations, self.args.duration);
+        let progress = Progress::new("ping", limit.total());
+        let before = switches::of_this_thread();
+        let mut pauses = 0;
+        let mut outcome = Ok(());
+        while outcome.is_ok() && !limit.reached(self.done) {
+            pauses += pause(self.args.pause);
+            outcome = self.trip();
+            if self.done % 256 == 255 {
+                progress.add(256);
+            }
+        }
+        let switched = switches::of_this_thread().saturating_sub(before);
+        self.switched = switched.saturating_sub(pauses);
+        outcome
+    }
+
+    fn trip(&mut self) -> Result<()> {
+        let number = self.done;
+        let outgoing = SLOTS as usize * self.message.len();
         // The number at the start makes each message differ from the previous one.
-        message[..8].copy_from_slice(&number.to_le_bytes());
-        side.lmr.buffer().write(outgoing, &message[..8]);
+        self.message[..8].copy_from_slice(&number.to_le_bytes());
+        self.side.lmr.buffer().write(outgoing, &self.message[..8]);
         let start = Instant::now();
-        let (flags, _) = side.quietly()?;
-        // Post the receive that the last reply has consumed, and send the message.
-        let send = [side.lmr.segment(outgoing, size)];
-        let receive = [side.lmr.segment(used as usize * size, size)];
+        let event = self.exchange(outgoing)?;
+        let time = start.elapsed();
+        self.compare(&event)?;
+        self.times.add(time);
+        self.done += 1;
+        Ok(())
+    }
+
+    /// Posts the receive that the last reply has consumed, sends the message, and waits for the
+    /// reply.
+    fn exchange(&mut self, outgoing: usize) -> Result<Event> {
+        let (size, number) = (self.message.len(), self.done);
+        let (flags, _) = self.side.quietly()?;
+        let send = [self.side.lmr.segment(outgoing, size)];
+        let receive = [self.side.lmr.segment(self.used as usize * size, size)];
         let dtos = [
-            Dto::recv(&receive, used, CompletionFlags::default()),
+            Dto::recv(&receive, self.used, CompletionFlags::default()),
             Dto::send(&send, number, flags),
         ];
-        let event = side.submit(&dtos[usize::from(number == 0)..])?;
-        times.add(start.elapsed());
-        let dto = successful(&event)?;
-        side.lmr.buffer().read(dto.cookie as usize * size, &mut answer);
-        ensure!(dto.length == size as u64, "received {} of {size} bytes", dto.length);
-        ensure!(answer == message, "the reply to message {number} is wrong");
-        used = dto.cookie;
-        if number % 256 == 255 {
-            progress.add(256);
-        }
+        self.side.submit(&dtos[usize::from(number == 0)..])
     }
-    let switched = switches::of_this_thread().saturating_sub(before);
-    Ok((times, switched.saturating_sub(pauses)))
+
+    fn compare(&mut self, event: &Event) -> Result<()> {
+        let (size, number) = (self.message.len(), self.done);
+        let dto = successful(event)?;
+        self.side.lmr.buffer().read(dto.cookie as usize * size, &mut self.answer);
+        ensure!(dto.length == size as u64, "received {} of {size} bytes", dto.length);
+        ensure!(self.answer == self.message, "the reply to message {number} is wrong");
+        self.used = dto.cookie;
+        Ok(())
+    }
 }
 
 fn receive_into(side: &Side, slot: u64, size: usize) -> Result<()> {
@@ -154,12 +204,16 @@ pub fn pause(us: u32) -> u64 {
         return 0;
     }
     let time = Duration::from_micros(fastrand::u32(..=us).into());
+    let end = Instant::now() + time;
+    let left = || end.saturating_duration_since(Instant::now());
     if fastrand::bool() {
-        std::thread::sleep(time);
+        // A stop does not wait for a long pause.
+        while !left().is_zero() && !stop::requested() {
+            std::thread::sleep(left().min(stop::SLICE));
+        }
         return 1;
     }
-    let end = Instant::now() + time;
-    while Instant::now() < end {
+    while !left().is_zero() && !stop::requested() {
         std::hint::spin_loop();
     }
     0

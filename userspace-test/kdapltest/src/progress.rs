@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Progress of a long run: a bar on a terminal, otherwise an occasional line.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -20,10 +21,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(what: &'static str, total: u64) -> Self {
-        let style = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len}, {eta} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden())
+    /// Starts at 0 of `total`; `None` if it is not known.
+    pub fn new(what: &'static str, total: Option<u64>) -> Self {
+        let template = match total {
+            Some(_) => "{msg} [{bar:40}] {pos}/{len}, {eta} left",
+            None => "{msg} {spinner} {pos}",
+        };
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden())
             .with_style(style)
             .with_message(what);
         let start = Instant::now();
@@ -52,8 +58,8 @@ impl Progress {
             return;
         };
         if Instant::now() >= *next {
-            let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            eprintln!("{}: {done} of {total}", self.what);
+            let of = self.bar.length().map_or_else(String::new, |total| format!(" of {total}"));
+            output::complain(format!("{}: {}{of}", self.what, self.bar.position()));
             *next = Instant::now() + LINE_EVERY;
         }
     }

@@ -6,18 +6,18 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::Segment;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"kdTE");
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// Size of a request in bytes. Every transport carries at least 56 bytes of private data.
-pub const REQUEST_BYTES: usize = 40;
+pub const REQUEST_BYTES: usize = 36;
 
 /// Service that the client requests from the server on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Send every message back.
     Echo,
-    /// Receive messages, and report their number regularly, so that the client can continue, and at
-    /// the end. Then compare the data in the receives and report [`RIGHT`] or [`WRONG`].
+    /// Receive messages, and report their number regularly, so that the client can continue, and
+    /// after the farewell. Then compare the data in the receives and report [`RIGHT`] or [`WRONG`].
     Sink,
     /// Execute [`Command`]s and offer memory.
     Serve,
@@ -55,8 +55,6 @@ pub struct Request {
     pub run: u64,
     /// Number of connections of the client.
     pub connections: u32,
-    /// [`Mode::Sink`]: number of messages.
-    pub messages: u32,
 }
 
 impl Request {
@@ -64,7 +62,7 @@ impl Request {
         let mut out = Writer::default();
         out.u32(MAGIC).u16(VERSION).u8(self.mode as u8).u8(self.poll.into());
         out.u32(self.depth).u32(self.message_size).u32(self.region_size).u32(self.pause_us);
-        out.u64(self.run).u32(self.connections).u32(self.messages);
+        out.u64(self.run).u32(self.connections);
         out.array()
     }
 
@@ -91,10 +89,13 @@ impl Request {
             pause_us: input.u32()?,
             run: input.u64()?,
             connections: input.u32()?,
-            messages: input.u32()?,
         })
     }
 }
+
+/// Cookie of the farewell, a message of no bytes. A client sends it when it has finished. A
+/// connection that ends without it was lost; [`Mode::Connect`] has none.
+pub const FAREWELL: u64 = u64::MAX;
 
 /// [`Mode::Sink`]: result of the comparison, in place of a number of messages.
 pub const RIGHT: u64 = u64::MAX;
@@ -240,7 +241,6 @@ mod tests {
             pause_us: 4,
             run: 5,
             connections: 6,
-            messages: 7,
         };
         // The transport pads private data with zeros.
         let mut padded = request.encode().to_vec();

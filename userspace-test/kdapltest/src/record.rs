@@ -2,11 +2,12 @@
 //! Recording of the events of one side, with an explanation of each.
 
 use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Event};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// A recorded event.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Line {
     /// Time since the start of the recording in microseconds.
     pub at_us: u64,
@@ -75,6 +76,12 @@ fn short(event: &Event) -> String {
 fn meaning(event: &Event) -> &'static str {
     match event {
         Event::Dto(dto) => match (dto.operation, dto.status) {
+            (DtoOperation::Send, DtoStatus::Success) if dto.length == 0 => {
+                "the peer has received the farewell"
+            }
+            (DtoOperation::Receive, DtoStatus::Success) if dto.length == 0 => {
+                "the farewell: the client has finished"
+            }
             (DtoOperation::Send, DtoStatus::Success) => "the peer has received the message",
             (DtoOperation::Receive, DtoStatus::Success) => "a message was received",
             (DtoOperation::RdmaWrite, DtoStatus::Success) => {

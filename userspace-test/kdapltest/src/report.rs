@@ -5,11 +5,12 @@ use anyhow::Result;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Distribution of times in microseconds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Latency {
     pub min: f64,
     pub median: f64,
@@ -106,12 +107,6 @@ pub fn size(bytes: u64) -> String {
 /// Formats a time in microseconds.
 pub fn us(value: f64) -> String {
     format!("{value:.1} us")
-}
-
-/// Prints a value as one line of JSON to the standard output.
-pub fn json(value: &impl Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string(value)?);
-    Ok(())
 }
 
 #[cfg(test)]

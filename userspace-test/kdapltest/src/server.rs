@@ -6,27 +6,32 @@ mod brief;
 mod connection;
 
 use crate::cli::{ServerArgs, CONNECTIONS_MAX};
-use crate::client::{open_device, own_address};
+use crate::device::{self, own_address};
+use crate::output::{self, say};
 use crate::protocol::Mode;
 use crate::record::Line;
 use crate::report::{self, grouped};
 use crate::stop;
 use anyhow::{bail, Context, Result};
-use brief::Brief;
+use brief::{Brief, Ended};
 use connection::Arrival;
 use libkdapl::{Cr, Evd, EvdFlags, Event, Ia, Type};
+use nix::sys::signal::Signal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of unanswered requests.
 const BACKLOG: i32 = 256;
-/// Interval between two checks for Ctrl-C and for connections that have ended.
+/// Interval between two checks for a stop and for connections that have ended.
 const SLICE: Duration = Duration::from_millis(100);
+/// Time for the connections to end before the server does.
+const END: Duration = Duration::from_millis(700);
 
 /// First line of the JSON output.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Listening {
     pub device: String,
     pub address: String,
@@ -34,7 +39,7 @@ pub struct Listening {
 }
 
 /// Result of a connection.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Served {
     pub client: String,
     pub mode: String,
@@ -50,7 +55,10 @@ pub struct Served {
 }
 
 pub fn run(args: &ServerArgs, as_json: bool) -> Result<()> {
-    let (ia, device) = open_device(&args.device)?;
+    if args.with_parent {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("cannot follow the parent")?;
+    }
+    let (ia, device) = device::open(&args.device)?;
     let address = own_address(&ia, &device)?.to_string();
     let port = args.device.port;
     // Connection requests, and all events of short connections.
@@ -59,25 +67,27 @@ pub fn run(args: &ServerArgs, as_json: bool) -> Result<()> {
     let _psp = match ia.create_psp(port.into(), &evd) {
         Ok(psp) => psp,
         Err(error) if error.kind() == Some(Type::CONN_QUAL_IN_USE) => {
-            bail!("port {port} is in use: stop the other server or choose another --port")
+            bail!(
+                "port {port} of {device} is in use: stop the other server or choose another --port"
+            )
         }
-        Err(error) => return Err(error).context("cannot listen"),
+        Err(error) => return Err(error).context(format!("cannot listen on {device}, port {port}")),
     };
     if as_json {
-        report::json(&Listening { device, address, port })?;
+        output::json(&Listening { device, address, port })?;
     } else {
-        println!("Serving on {device}, address {address}, port {port}. Ctrl-C ends it.");
+        say(format!("Serving on {device}, address {address}, port {port}. Ctrl-C ends it."))?;
     }
-    let clients = if args.once { Some(1) } else { args.clients };
     Server {
         ia,
         evd,
         as_json,
         record: args.events || as_json,
+        patience: Duration::from_secs(args.device.timeout),
         clients: Clients::default(),
         brief: Brief::default(),
     }
-    .serve(clients)
+    .serve(args.limit())
 }
 
 struct Server {
@@ -85,6 +95,8 @@ struct Server {
     evd: Evd,
     as_json: bool,
     record: bool,
+    /// Time without a connection after which a client is lost.
+    patience: Duration,
     clients: Clients,
     brief: Brief,
 }
@@ -92,23 +104,49 @@ struct Server {
 impl Server {
     fn serve(mut self, limit: Option<u64>) -> Result<()> {
         let (sender, receiver) = mpsc::channel();
-        while !stop::requested() && limit.is_none_or(|limit| self.clients.done < limit) {
+        let mut fatal = None;
+        while fatal.is_none()
+            && !stop::requested()
+            && limit.is_none_or(|limit| self.clients.done < limit)
+        {
             match self.evd.wait(Some(SLICE), 1) {
                 Ok((Event::ConnectionRequest { cr, .. }, _)) => self.answer(cr, &sender)?,
                 Ok((event, _)) => {
-                    if let Some(served) = self.brief.event(&event)? {
-                        self.tell(&served, served.connections)?;
-                    }
+                    let ended = self.brief.event(&event);
+                    self.tell_all(ended)?;
                 }
-                Err(error) if error.is_timeout() || error.is_interrupted() => {}
-                Err(error) => return Err(error.into()),
+                Err(error) if error.is_timeout() => fatal = device::removed(&self.ia),
+                Err(error) if error.is_interrupted() => {}
+                // Removing the device ends the wait.
+                Err(error) => {
+                    fatal = Some(device::removed_soon(&self.ia).unwrap_or_else(|| error.into()));
+                }
             }
             self.collect(&receiver)?;
+            let lost = self.brief.lost(self.patience);
+            self.tell_all(lost)?;
         }
-        if limit.is_some() && self.clients.failed > 0 {
-            bail!("{} of {} connections failed", self.clients.failed, self.clients.connections);
+        self.end(&receiver)?;
+        if let Some(error) = fatal {
+            return Err(error);
+        }
+        let Clients { connections, failed, .. } = self.clients;
+        if limit.is_some() && failed > 0 {
+            bail!("{failed} of {connections} connections failed");
         }
         Ok(())
+    }
+
+    /// Reports the clients that are still there when the server ends.
+    fn end(&mut self, receiver: &Receiver<Served>) -> Result<()> {
+        let deadline = Instant::now() + END;
+        while self.clients.served > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(served) = receiver.recv_timeout(left) else { break };
+            self.tell(&served, 1)?;
+        }
+        let stopped = self.brief.stopped();
+        self.tell_all(stopped)
     }
 
     fn answer(&mut self, cr: Cr, sender: &Sender<Served>) -> Result<()> {
@@ -123,6 +161,7 @@ impl Server {
                 Err(error) => self.tell(&arrival.refused(&error), 1),
             };
         }
+        self.clients.begin(arrival.served.run);
         let (ia, record, sender) = (self.ia.clone(), self.record, sender.clone());
         std::thread::spawn(move || {
             // Fails only when the server is ending.
@@ -135,40 +174,67 @@ impl Server {
         receiver.try_iter().try_for_each(|served| self.tell(&served, 1))
     }
 
+    /// Prints the results of clients with short connections.
+    fn tell_all(&mut self, clients: impl IntoIterator<Item = Ended>) -> Result<()> {
+        clients.into_iter().try_for_each(|(served, ended)| self.tell(&served, ended))
+    }
+
     /// Prints the result of `ended` connections of a client.
     fn tell(&mut self, served: &Served, ended: u32) -> Result<()> {
-        self.clients.count(served, ended);
+        self.clients.end(served, ended);
         if self.as_json {
-            return report::json(served);
+            return output::json(served);
         }
-        show(served);
-        Ok(())
+        show(served)
     }
 }
 
 /// Clients that are connected and that have finished. A client may have several connections.
 #[derive(Default)]
 struct Clients {
-    open: HashMap<u64, u32>,
+    open: HashMap<u64, Client>,
+    /// Number of connections that a thread serves.
+    served: u64,
     done: u64,
     connections: u64,
     failed: u64,
 }
 
+#[derive(Default)]
+struct Client {
+    served: u32,
+    ended: u32,
+    failed: bool,
+}
+
 impl Clients {
-    fn count(&mut self, served: &Served, ended: u32) {
+    /// Counts a connection of the client `run` that a thread serves.
+    fn begin(&mut self, run: u64) {
+        self.served += 1;
+        self.open.entry(run).or_default().served += 1;
+    }
+
+    /// Counts connections that have ended. A client is done after all its connections. After an
+    /// error it makes no further ones.
+    fn end(&mut self, served: &Served, ended: u32) {
+        let failed = served.error.is_some();
         self.connections += u64::from(ended);
-        self.failed += u64::from(served.error.is_some());
-        let sum = self.open.entry(served.run).or_default();
-        *sum += ended;
-        if *sum >= served.connections {
+        self.failed += u64::from(failed);
+        let client = self.open.entry(served.run).or_default();
+        client.failed |= failed;
+        client.ended += ended;
+        if client.served > 0 {
+            client.served -= 1;
+            self.served -= 1;
+        }
+        if client.ended >= served.connections || (client.failed && client.served == 0) {
             self.open.remove(&served.run);
             self.done += 1;
         }
     }
 }
 
-fn show(served: &Served) {
+fn show(served: &Served) -> Result<()> {
     let outcome = match &served.error {
         None => "passed".into(),
         Some(error) => format!("FAILED: {error}"),
@@ -181,8 +247,7 @@ fn show(served: &Served) {
         let (wakeups, switches) = (grouped(served.wakeups), grouped(served.switches));
         format!("{messages} messages, {bytes}, {wakeups} wake-ups with {switches} context switches")
     };
-    println!("{client} ({mode}): {how}: {outcome}");
-    for line in &served.events {
-        println!("  {:>10} us  {}", grouped(line.at_us), line.event);
-    }
+    say(format!("{client} ({mode}): {how}: {outcome}"))?;
+    let line = |line: &Line| say(format!("  {:>10} us  {}", grouped(line.at_us), line.event));
+    served.events.iter().try_for_each(line)
 }

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! One side of a connection: its endpoint, event queues and memory, and waiting for events.
 
+use crate::device;
+use crate::protocol::FAREWELL;
 use crate::record::Recorder;
-use crate::stop::{self, Nudge};
-use anyhow::{anyhow, bail, Context, Result};
+use crate::stop::{self, Nudge, Stopped};
+use anyhow::{anyhow, bail, Context, Error, Result};
 use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, Dto, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
     Event, Ia, Lmr, Privileges, Pz, Segment, Submitted, Wait,
 };
+use std::fmt;
 use std::time::{Duration, Instant};
+
+/// Maximum time between a failed operation and the event that ends the connection.
+const END: Duration = Duration::from_secs(1);
 
 /// Interval of sends with a completion event, where other sends suppress theirs.
 pub const QUIET_SENDS: u32 = 32;
@@ -31,8 +37,29 @@ pub struct Plan {
     pub timeout: Duration,
 }
 
+/// The other side of a connection, as errors name it.
+pub struct Peer {
+    pub name: String,
+    /// What the user can do if it is lost.
+    pub remedy: &'static str,
+}
+
+/// Error of an operation that the end of its connection may have caused.
+#[derive(Debug)]
+struct Cut(String);
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Cut {}
+
 /// Objects of one side. Only the thread that created it may wait.
 pub struct Side {
+    ia: Ia,
+    pub peer: Peer,
     pub ep: Ep,
     pub lmr: Lmr,
     /// Completions of receives, and connection events, in the order that the module guarantees.
@@ -49,11 +76,15 @@ pub struct Side {
     quiet: u32,
     /// A send with a completion event has been posted.
     loud: bool,
+    /// The farewell was sent.
+    farewell: bool,
+    /// Event that has ended the connection.
+    end: Option<ConnectionEvent>,
     _nudge: Nudge,
 }
 
 impl Side {
-    pub fn new(ia: &Ia, plan: &Plan) -> Result<Self> {
+    pub fn new(ia: &Ia, plan: &Plan, peer: Peer) -> Result<Self> {
         let pz: Pz = ia.create_pz()?;
         let streams = EvdFlags::DTO | EvdFlags::CONNECTION;
         // Two further entries for ESTABLISHED and DISCONNECTED.
@@ -78,6 +109,8 @@ impl Side {
         let recorder = Recorder::new(plan.record);
         let Plan { one_queue, poll, timeout, .. } = *plan;
         Ok(Self {
+            ia: ia.clone(),
+            peer,
             ep,
             lmr,
             main,
@@ -89,6 +122,8 @@ impl Side {
             timeout,
             quiet: 0,
             loud: false,
+            farewell: false,
+            end: None,
             _nudge: Nudge::this_thread()?,
         })
     }
@@ -100,7 +135,7 @@ impl Side {
 
     /// Like `next`, with another time-out.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Event> {
-        let event = take(&self.main, self.poll, timeout)?;
+        let event = self.take(&self.main, timeout)?;
         self.wakes += 1;
         self.heard(&event)?;
         Ok(event)
@@ -122,6 +157,29 @@ impl Side {
         }
     }
 
+    /// Waits for the next event of a queue.
+    fn take(&self, evd: &Evd, timeout: Duration) -> Result<Event> {
+        let mut deadline = None;
+        loop {
+            if stop::overdue() {
+                return Err(Stopped.into());
+            }
+            match if self.poll { evd.dequeue() } else { evd.wait(None, 1) } {
+                Ok((event, _)) => return Ok(event),
+                Err(error) if error.is_empty() || error.is_interrupted() => {}
+                Err(error) => return Err(error.into()),
+            }
+            let now = Instant::now();
+            if now > *deadline.get_or_insert(now + timeout) {
+                bail!(
+                    "nothing came from {} for {timeout:?}, but the connection is up: it may be \
+                     suspended or busy; --timeout waits longer",
+                    self.peer.name
+                );
+            }
+        }
+    }
+
     /// Returns the next event of the main queue, if there is one.
     pub fn try_next(&mut self) -> Result<Option<Event>> {
         match self.main.dequeue() {
@@ -139,11 +197,51 @@ impl Side {
     /// DISCONNECTED follows all DTO events. When it arrives, the remaining events of a separate
     /// request queue are already there, and may be flushed requests.
     fn heard(&mut self, event: &Event) -> Result<()> {
-        let last = matches!(event, Event::Connection { event: ConnectionEvent::Disconnected, .. });
-        if last && !self.one_queue {
-            self.discard_requests()?;
+        if let Event::Connection { event, .. } = event {
+            if *event == ConnectionEvent::Disconnected && !self.one_queue {
+                self.discard_requests()?;
+            }
+            if *event != ConnectionEvent::Established {
+                self.end = Some(*event);
+            }
         }
         self.recorder.see(event);
+        Ok(())
+    }
+
+    /// Explains an error that the end of the connection may have caused: names the device if it was
+    /// removed, or else the peer and the event.
+    pub fn explain(&mut self, error: Error) -> Error {
+        if !error.is::<Cut>() && !error.is::<libkdapl::Error>() {
+            return error;
+        }
+        self.await_end();
+        match self.end {
+            Some(end) => lost(&self.ia, &self.peer, end),
+            None => error.context(format!("in the connection with {}", self.peer.name)),
+        }
+    }
+
+    /// Takes events until the one that ends the connection.
+    fn await_end(&mut self) {
+        let deadline = Instant::now() + END;
+        while self.end.is_none() && Instant::now() < deadline && !stop::overdue() {
+            if let Ok((event, _)) = self.main.wait(Some(END / 10), 1) {
+                let _ = self.heard(&event);
+            }
+        }
+    }
+
+    /// Returns an error that names the peer and the device, if the device was removed.
+    pub fn removed(&self) -> Option<Error> {
+        Some(device::removed_soon(&self.ia)?.context(format!("lost {}", self.peer.name)))
+    }
+
+    /// Sends the peer a message of no bytes: this side has finished and will disconnect.
+    pub fn farewell(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.farewell, true) {
+            self.ep.post_send(&[], FAREWELL, CompletionFlags::default())?;
+        }
         Ok(())
     }
 
@@ -196,29 +294,35 @@ impl Side {
         if !std::mem::replace(&mut self.loud, true) {
             return Ok((CompletionFlags::default(), None));
         }
-        let event = take(&self.requests, self.poll, self.timeout)?;
+        let event = self.take(&self.requests, self.timeout)?;
         self.recorder.see(&event);
         Ok((CompletionFlags::default(), Some(successful(&event)?.cookie)))
     }
 }
 
-/// Waits for the next event of a queue.
-fn take(evd: &Evd, poll: bool, timeout: Duration) -> Result<Event> {
-    let mut deadline = None;
-    loop {
-        let outcome = if poll { evd.dequeue() } else { evd.wait(None, 1) };
-        match outcome {
-            Ok((event, _)) => return Ok(event),
-            Err(error) if error.is_empty() || error.is_interrupted() => {}
-            Err(error) => return Err(error.into()),
+/// Returns the error of a connection that has ended too early: names the peer, and the device if it
+/// was removed.
+pub fn lost(ia: &Ia, peer: &Peer, end: ConnectionEvent) -> Error {
+    match device::removed_soon(ia) {
+        Some(removed) => removed.context(format!("lost {}", peer.name)),
+        None => anyhow!("lost {}: {}; {}", peer.name, cause(end), peer.remedy),
+    }
+}
+
+/// Returns the possible causes of the event that ended a connection.
+fn cause(end: ConnectionEvent) -> String {
+    match end {
+        ConnectionEvent::Disconnected => {
+            format!("its process ended or was killed, or it closed the connection ({end})")
         }
-        if stop::requested() {
-            bail!("stopped");
+        ConnectionEvent::Broken => format!(
+            "the connection broke ({end}): its process was killed, or its machine, its device or \
+             the link failed"
+        ),
+        ConnectionEvent::NonPeerRejected => {
+            format!("it ended, or more connect at a time than it answers ({end})")
         }
-        let now = Instant::now();
-        if now > *deadline.get_or_insert(now + timeout) {
-            bail!("nothing happened for {timeout:?}: is the peer still there?");
-        }
+        other => format!("it does not answer any more ({other})"),
     }
 }
 
@@ -227,8 +331,8 @@ pub fn successful(event: &Event) -> Result<DtoEvent> {
     match event {
         Event::Dto(dto) if dto.status == DtoStatus::Success => Ok(*dto),
         Event::Dto(dto) if dto.status == DtoStatus::Flushed => {
-            Err(anyhow!("the connection ended before the transfer was complete"))
+            Err(Cut("the connection ended before the transfer was complete".into()).into())
         }
-        other => Err(anyhow!("expected a successful transfer, got {other}")),
+        other => Err(Cut(format!("expected a successful transfer, got {other}")).into()),
     }
 }

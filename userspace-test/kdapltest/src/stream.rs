@@ -3,13 +3,17 @@
 //! back once, in order and unchanged, also across a time in which the server is silent.
 
 use crate::cli::StreamArgs;
-use crate::client::{disconnect, Target};
+use crate::client::{finish, Target};
+use crate::limit::Limit;
+use crate::output::{self, say};
 use crate::pattern;
 use crate::protocol::{Mode, Request};
-use crate::report::{self, grouped};
+use crate::report::grouped;
 use crate::side::{Plan, Side, QUIET_SENDS};
+use crate::stop;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{DtoOperation, DtoStatus, Event};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -17,11 +21,13 @@ use std::time::{Duration, Instant};
 const NUMBER_BYTES: usize = 8;
 
 /// Result of the stream.
-#[derive(Debug, Serialize)]
-struct Outcome {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Outcome {
     server: String,
     device: String,
     messages: u64,
+    /// A signal ended the measurement early.
+    stopped: bool,
     size: u32,
     depth: u32,
     seconds: f64,
@@ -32,19 +38,18 @@ pub fn run(args: &StreamArgs, as_json: bool) -> Result<()> {
     let target = Target::open(&args.client)?;
     let outcome = measure(&target, args)?;
     if as_json {
-        return report::json(&outcome);
+        return output::json(&outcome);
     }
-    println!(
-        "{} messages of {} bytes to {} and back, {} in flight, {:.1} s, longest silence {} ms: each came \
-         back once, in order.",
+    say(format!(
+        "{} messages of {} bytes to {} and back, {} in flight, {:.1} s, longest silence {} ms: each \
+         came back once, in order.",
         grouped(outcome.messages),
         outcome.size,
         outcome.server,
         outcome.depth,
         outcome.seconds,
         grouped(outcome.longest_silence_ms),
-    );
-    Ok(())
+    ))
 }
 
 fn measure(target: &Target, args: &StreamArgs) -> Result<Outcome> {
@@ -69,7 +74,6 @@ fn measure(target: &Target, args: &StreamArgs) -> Result<Outcome> {
         pause_us: 0,
         run: fastrand::u64(..),
         connections: 1,
-        messages: 0,
     };
     let slots = u64::from(depth);
     let (side, _) = target.connect(&plan, &request, |side| {
@@ -78,13 +82,14 @@ fn measure(target: &Target, args: &StreamArgs) -> Result<Outcome> {
     })?;
     let mut stream = Stream::new(side, slots, size);
     let start = Instant::now();
-    stream.run(args)?;
+    let outcome = stream.run(args);
     let seconds = start.elapsed().as_secs_f64();
-    disconnect(&mut stream.side)?;
+    finish(&mut stream.side, outcome)?;
     Ok(Outcome {
         server: target.address.to_string(),
         device: target.device.clone(),
         messages: stream.back,
+        stopped: stop::requested(),
         size: args.size,
         depth,
         seconds,
@@ -115,12 +120,13 @@ impl Stream {
 
     fn run(&mut self, args: &StreamArgs) -> Result<()> {
         let Some(silence) = args.through_silence.map(Duration::from_secs) else {
-            return self.until(|stream| stream.posted == args.iterations);
+            let limit = Limit::new(args.iterations, args.duration);
+            return self.until(|stream| limit.reached(stream.posted));
         };
         let half = args.iterations / 2;
         self.until(|stream| stream.back >= half)?;
         self.longest = Duration::ZERO;
-        println!("pause");
+        say("pause")?;
         self.until(|stream| stream.longest >= silence)?;
         let end = self.posted + args.iterations.div_ceil(2);
         self.until(|stream| stream.posted == end)
@@ -128,7 +134,7 @@ impl Stream {
 
     /// Keeps messages in flight until it is `enough`; then waits for those that are under way.
     fn until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<()> {
-        while !enough(self) {
+        while !stop::requested() && !enough(self) {
             if self.posted < self.slots + self.sent.min(self.back) {
                 self.post()?;
             } else {
@@ -203,10 +209,15 @@ impl Stream {
             last = self.side.next()?;
         }
         let silence = self.last.elapsed().as_millis() as u64;
+        if let Some(removed) = self.side.removed() {
+            return Err(removed);
+        }
         bail!(
-            "{last} after {} messages and {} ms of silence; first {first}",
+            "lost {}: {last} after {} messages and {} ms of silence; first {first}; {}",
+            self.side.peer.name,
             grouped(self.back),
-            grouped(silence)
+            grouped(silence),
+            self.side.peer.remedy
         )
     }
 }

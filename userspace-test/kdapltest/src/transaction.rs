@@ -3,15 +3,19 @@
 //! connections. The receiving side verifies every byte.
 
 use crate::cli::TransactionArgs;
-use crate::client::{disconnect, Target};
+use crate::client::{finish, Target};
+use crate::limit::Limit;
+use crate::output::{self, say};
 use crate::pattern;
 use crate::progress::Progress;
 use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES};
 use crate::report::{self, grouped};
 use crate::side::{successful, Plan, Side};
+use crate::stop;
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use fastrand::Rng;
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -19,7 +23,7 @@ use std::time::Instant;
 const SEGMENTS_MAX: usize = 4;
 
 /// Number of transactions of each type.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Counts {
     pub send_receive: u64,
     pub rdma_write: u64,
@@ -27,14 +31,16 @@ pub struct Counts {
     pub bytes_verified: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Outcome {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Outcome {
     server: String,
     device: String,
     threads: u32,
     eps_per_thread: u32,
     seed: u64,
     seconds: f64,
+    /// A signal ended the measurement early.
+    stopped: bool,
     #[serde(flatten)]
     counts: Counts,
 }
@@ -52,18 +58,18 @@ pub fn run(args: &TransactionArgs, as_json: bool) -> Result<()> {
         eps_per_thread: args.eps,
         seed,
         seconds: start.elapsed().as_secs_f64(),
+        stopped: stop::requested(),
         counts,
     };
     if as_json {
-        return report::json(&outcome);
+        return output::json(&outcome);
     }
-    show(&outcome);
-    Ok(())
+    show(&outcome)
 }
 
-fn show(outcome: &Outcome) {
+fn show(outcome: &Outcome) -> Result<()> {
     let counts = &outcome.counts;
-    println!(
+    say(format!(
         "{} connections in {} threads to {}, {:.1} s, seed {}: all {} bytes correct.",
         outcome.threads * outcome.eps_per_thread,
         outcome.threads,
@@ -71,25 +77,26 @@ fn show(outcome: &Outcome) {
         outcome.seconds,
         outcome.seed,
         grouped(counts.bytes_verified),
-    );
+    ))?;
     let rows = [
         ["", "transactions"].map(String::from).to_vec(),
         vec!["send and receive".into(), grouped(counts.send_receive)],
         vec!["RDMA write".into(), grouped(counts.rdma_write)],
         vec!["RDMA read".into(), grouped(counts.rdma_read)],
     ];
-    println!("{}", report::table(&rows));
+    say(report::table(&rows))
 }
 
 fn run_threads(target: &Target, args: &TransactionArgs, seed: u64) -> Result<Counts> {
-    let total = u64::from(args.threads) * u64::from(args.eps) * args.iterations;
-    let progress = Progress::new("transactions", total);
+    let limit = Limit::new(args.iterations, args.duration);
+    let eps = u64::from(args.threads) * u64::from(args.eps);
+    let progress = Progress::new("transactions", limit.total().map(|each| eps * each));
     let run = fastrand::u64(..);
     let outcomes: Vec<Result<Counts>> = std::thread::scope(|scope| {
         let start = |thread: u32| {
             let progress = &progress;
             let rng = Rng::with_seed(seed.wrapping_add(thread.into()));
-            scope.spawn(move || run_thread(target, args, run, rng, progress))
+            scope.spawn(move || Worker { target, args, limit, run, progress }.work(rng))
         };
         let threads: Vec<_> = (0..args.threads).map(start).collect();
         threads
@@ -111,26 +118,39 @@ impl Counts {
     }
 }
 
-fn run_thread(
-    target: &Target,
-    args: &TransactionArgs,
+/// A thread with its own connections.
+struct Worker<'a> {
+    target: &'a Target,
+    args: &'a TransactionArgs,
+    limit: Limit,
     run: u64,
-    mut rng: Rng,
-    progress: &Progress,
-) -> Result<Counts> {
-    let connections = args.threads * args.eps;
-    let mut peers = (0..args.eps)
-        .map(|_| Peer::connect(target, args.size as usize, run, connections, false))
-        .collect::<Result<Vec<_>>>()?;
-    let mut counts = Counts::default();
-    for _ in 0..args.iterations {
-        for peer in &mut peers {
-            peer.transact(&mut rng, &mut counts)?;
+    progress: &'a Progress,
+}
+
+impl Worker<'_> {
+    fn work(&self, mut rng: Rng) -> Result<Counts> {
+        let mut counts = Counts::default();
+        let Some(mut peers) = stop::forgive(self.connect())? else { return Ok(counts) };
+        let mut done = 0;
+        while !self.limit.reached(done) {
+            for peer in &mut peers {
+                let outcome = peer.transact(&mut rng, &mut counts);
+                stop::forgive(outcome.map_err(|error| peer.side.explain(error)))?;
+            }
+            done += 1;
+            self.progress.add(self.args.eps.into());
         }
-        progress.add(args.eps.into());
+        peers.iter_mut().try_for_each(|peer| finish(&mut peer.side, Ok(())))?;
+        Ok(counts)
     }
-    peers.iter_mut().try_for_each(|peer| disconnect(&mut peer.side))?;
-    Ok(counts)
+
+    fn connect(&self) -> Result<Vec<Peer>> {
+        let connections = self.args.threads * self.args.eps;
+        let size = self.args.size as usize;
+        (0..self.args.eps)
+            .map(|_| Peer::connect(self.target, size, self.run, connections, false))
+            .collect()
+    }
 }
 
 /// A connection to a server in [`Mode::Serve`].
@@ -181,7 +201,6 @@ impl Peer {
             pause_us: 0,
             run,
             connections,
-            messages: 0,
         };
         let (side, remote) = target
             .connect(&plan, &request, |side| side.receive(side.lmr.segment(message, message), 0))?;

@@ -7,15 +7,20 @@ use super::Served;
 use crate::cli::CONNECTIONS_MAX;
 use crate::connect::DTOS;
 use crate::protocol::Request;
+use crate::stop::Stopped;
 use anyhow::{bail, ensure, Context, Result};
 use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, Cr, DtoEvent, DtoOperation, DtoStatus, Ep, EpAttr,
     Evd, Event, Handle, Ia, Lmr, Privileges, Pz, Segment,
 };
 use std::collections::hash_map::{Entry, HashMap};
+use std::time::{Duration, Instant};
 
 /// Maximum size of a message.
 const MESSAGE_MAX: u32 = 4096;
+
+/// Result of a client, and the number of its connections that have ended.
+pub type Ended = (Served, u32);
 
 /// All short connections.
 #[derive(Default)]
@@ -30,12 +35,17 @@ struct Connection {
     ep: Ep,
     slot: u32,
     run: u64,
+    /// Its message came.
+    heard: bool,
 }
 
 /// Connections of one client, and their result.
 struct Run {
     served: Served,
+    open: u32,
     ended: u32,
+    /// Time of the last event.
+    last: Instant,
     message_size: u32,
     /// `None` if the connections transfer no data.
     lmr: Option<Lmr>,
@@ -57,7 +67,10 @@ impl Brief {
         let slot = run.free_slots.pop().context("too many short connections at a time")?;
         match run.accept(ia, pz, evd, cr, slot) {
             Ok(ep) => {
-                self.open.insert(ep.handle(), Connection { ep, slot, run: request.run });
+                run.open += 1;
+                run.last = Instant::now();
+                let connection = Connection { ep, slot, run: request.run, heard: false };
+                self.open.insert(connection.ep.handle(), connection);
                 Ok(())
             }
             Err(error) => {
@@ -68,22 +81,22 @@ impl Brief {
     }
 
     /// Handles an event. Returns the result of a client when its last connection has ended.
-    pub fn event(&mut self, event: &Event) -> Result<Option<Served>> {
+    pub fn event(&mut self, event: &Event) -> Option<Ended> {
         let handle = match event {
             Event::Connection { ep, .. } => *ep,
             Event::Dto(dto) => dto.ep,
-            other => bail!("unexpected event: {other}"),
+            _ => return None,
         };
-        let Some(connection) = self.open.get(&handle) else {
-            bail!("event of a freed endpoint: {event}");
-        };
-        let run = self.runs.get_mut(&connection.run).context("a connection without a client")?;
+        // A client that dies leaves events of endpoints that were freed because their accept failed.
+        let connection = self.open.get_mut(&handle)?;
+        let run = self.runs.get_mut(&connection.run)?;
         run.served.wakeups += 1;
+        run.last = Instant::now();
         match event {
-            Event::Connection { event: ConnectionEvent::Established, .. } => Ok(None),
+            Event::Connection { event: ConnectionEvent::Established, .. } => None,
             Event::Connection { event, .. } => {
-                if *event != ConnectionEvent::Disconnected {
-                    run.served.error = Some(format!("a connection ended with {event}"));
+                if let Some(error) = run.too_early(connection, *event) {
+                    run.served.error = Some(error);
                 }
                 self.end(handle)
             }
@@ -91,22 +104,45 @@ impl Brief {
                 if let Err(error) = run.transferred(connection, dto) {
                     run.served.error = Some(format!("{error:#}"));
                 }
-                Ok(None)
+                None
             }
-            other => bail!("unexpected event: {other}"),
+            _ => None,
         }
     }
 
-    fn end(&mut self, handle: Handle) -> Result<Option<Served>> {
-        let Some(connection) = self.open.remove(&handle) else { return Ok(None) };
-        connection.ep.free()?;
-        let Some(run) = self.runs.get_mut(&connection.run) else { return Ok(None) };
-        run.free_slots.push(connection.slot);
-        run.ended += 1;
-        if run.ended < run.served.connections {
-            return Ok(None);
+    /// Frees an endpoint. A client has ended with its last connection, or with its last open one
+    /// after an error.
+    fn end(&mut self, handle: Handle) -> Option<Ended> {
+        let connection = self.open.remove(&handle)?;
+        let run = self.runs.get_mut(&connection.run)?;
+        if let Err(error) = connection.ep.free() {
+            run.served.error = Some(format!("an endpoint cannot be freed: {error}"));
         }
-        Ok(self.runs.remove(&connection.run).map(|run| run.served))
+        run.free_slots.push(connection.slot);
+        run.open -= 1;
+        run.ended += 1;
+        let failed = run.served.error.is_some() && run.open == 0;
+        if !failed && run.ended < run.served.connections {
+            return None;
+        }
+        self.runs.remove(&connection.run).map(Run::into_ended)
+    }
+
+    /// Returns the results of clients that have had no connection for `patience`.
+    pub fn lost(&mut self, patience: Duration) -> Vec<Ended> {
+        let lost = |run: &Run| run.open == 0 && run.last.elapsed() > patience;
+        let runs: Vec<u64> =
+            self.runs.iter().filter(|(_, run)| lost(run)).map(|(id, _)| *id).collect();
+        runs.iter().filter_map(|id| self.runs.remove(id)).map(Run::into_ended).collect()
+    }
+
+    /// Returns the results of all clients, when the server is to end.
+    pub fn stopped(&mut self) -> Vec<Ended> {
+        let stopped = |mut run: Run| {
+            run.served.error = Some(Stopped.to_string());
+            run.into_ended()
+        };
+        self.runs.drain().map(|(_, run)| stopped(run)).collect()
     }
 }
 
@@ -118,7 +154,9 @@ impl Run {
         let register = || ia.register(pz, Buffer::new(memory)?, Privileges::ALL);
         Ok(Self {
             served: served.clone(),
+            open: 0,
             ended: 0,
+            last: Instant::now(),
             message_size: size,
             lmr: if size > 0 { Some(register()?) } else { None },
             free_slots: (0..slots).rev().collect(),
@@ -140,11 +178,35 @@ impl Run {
         Ok(ep)
     }
 
+    /// Returns the error of a connection whose end was not expected.
+    fn too_early(&self, on: &Connection, end: ConnectionEvent) -> Option<String> {
+        let client = &self.served.client;
+        if end != ConnectionEvent::Disconnected {
+            return Some(format!("lost the client at {client}: a connection ended with {end}"));
+        }
+        let early = self.message_size > 0 && !on.heard;
+        early.then(|| format!("lost the client at {client}: a connection ended without a message"))
+    }
+
+    /// Returns the result. It is an error if connections are missing.
+    fn into_ended(self) -> Ended {
+        let Self { mut served, ended, .. } = self;
+        if ended < served.connections {
+            let first = served.error.take().unwrap_or_else(|| {
+                format!("lost the client at {}: it was killed or stopped", served.client)
+            });
+            let of = served.connections;
+            served.error = Some(format!("{first}; {ended} of {of} connections were made"));
+        }
+        (served, ended)
+    }
+
     /// Handles a completion: sends a received message back from its buffer.
-    fn transferred(&mut self, on: &Connection, dto: &DtoEvent) -> Result<()> {
+    fn transferred(&mut self, on: &mut Connection, dto: &DtoEvent) -> Result<()> {
         match (dto.operation, dto.status) {
             (_, DtoStatus::Flushed) | (DtoOperation::Send, DtoStatus::Success) => Ok(()),
             (DtoOperation::Receive, DtoStatus::Success) => {
+                on.heard = true;
                 self.served.messages += 1;
                 self.served.bytes += dto.length;
                 let segment = self.segment(on.slot, dto.length as usize);

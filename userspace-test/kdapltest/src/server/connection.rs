@@ -4,7 +4,8 @@
 use super::Served;
 use crate::ping::pause;
 use crate::protocol::{encode_offer, Command, Mode, Request, Verb, COMMAND_BYTES, RIGHT, WRONG};
-use crate::side::{successful, Plan, Side};
+use crate::side::{successful, Peer, Plan, Side};
+use crate::stop::{self, Stopped};
 use crate::{pattern, switches};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
@@ -85,10 +86,10 @@ pub fn serve(ia: &Ia, mut arrival: Arrival, record: bool) -> Served {
 
 fn accept(ia: &Ia, arrival: &mut Arrival, record: bool) -> Result<()> {
     let Arrival { cr, request, private_data, served } = arrival;
-    let mut connection = Connection::new(ia, *request, record)?;
+    let mut connection = Connection::new(ia, *request, record, &served.client)?;
     connection.side.recorder.requested(*private_data);
     cr.accept(&connection.side.ep, &connection.offer())?;
-    let outcome = connection.run(served);
+    let outcome = connection.run(served).map_err(|error| connection.side.explain(error));
     served.wakeups = connection.side.wakes;
     served.events = connection.side.recorder.into_lines();
     outcome
@@ -106,10 +107,12 @@ struct Connection {
     pauses: u64,
     /// Slots of messages that are being sent back, oldest first.
     echoing: VecDeque<u64>,
+    /// The client's farewell came.
+    finished: bool,
 }
 
 impl Connection {
-    fn new(ia: &Ia, request: Request, record: bool) -> Result<Self> {
+    fn new(ia: &Ia, request: Request, record: bool, client: &str) -> Result<Self> {
         ensure!(request.depth > 0 && request.depth <= DEPTH_MAX, "depth {}", request.depth);
         let slot = (request.message_size as usize).max(COMMAND_BYTES);
         let answer = request.depth as usize * slot;
@@ -125,9 +128,11 @@ impl Connection {
             record,
             timeout: PATIENCE,
         };
-        let side = Side::new(ia, &plan)?;
+        let peer = Peer { name: format!("the client at {client}"), remedy: "see what it printed" };
+        let side = Side::new(ia, &plan, peer)?;
+        let echoing = VecDeque::new();
         let connection =
-            Self { side, request, slot, answer, region, pauses: 0, echoing: VecDeque::new() };
+            Self { side, request, slot, answer, region, pauses: 0, echoing, finished: false };
         (0..u64::from(request.depth)).try_for_each(|slot| connection.receive(slot))?;
         Ok(connection)
     }
@@ -160,21 +165,43 @@ impl Connection {
     fn until_disconnected(&mut self, served: &mut Served) -> Result<()> {
         let mut event = self.side.next()?;
         loop {
+            ensure!(!stop::requested(), Stopped);
             event = match event {
                 Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
                 Event::Dto(dto) if dto.status == DtoStatus::Flushed => self.side.next()?,
                 event => {
                     let dto = successful(&event)?;
-                    served.messages += 1;
-                    served.bytes += dto.length;
-                    self.message(&dto, served.messages)?
+                    if dto.length == 0 {
+                        self.finish(served.messages)?;
+                        self.side.next()?
+                    } else {
+                        served.messages += 1;
+                        served.bytes += dto.length;
+                        self.message(&dto, served.messages)?
+                    }
                 }
             }
         }
+        ensure!(
+            self.finished,
+            "lost {}: it ended before it had finished (killed, or after an error), after {} messages",
+            self.side.peer.name,
+            served.messages
+        );
         if let Some(event) = self.side.try_next()? {
             bail!("an event came after DISCONNECTED: {event}");
         }
         Ok(())
+    }
+
+    /// Handles the farewell after `count` messages.
+    fn finish(&mut self, count: u64) -> Result<()> {
+        self.finished = true;
+        if self.request.mode != Mode::Sink {
+            return Ok(());
+        }
+        self.tell(self.answer, count)?;
+        self.compare_received(count)
     }
 
     /// Handles a message. Returns the next event.
@@ -217,11 +244,8 @@ impl Connection {
         ensure!(dto.length == u64::from(self.request.message_size), "got {} bytes", dto.length);
         self.receive(dto.cookie)?;
         let quarter = u64::from(self.request.depth / 4).max(1);
-        if count % quarter == 0 || count == u64::from(self.request.messages) {
+        if count % quarter == 0 {
             self.tell(self.answer, count)?;
-        }
-        if count == u64::from(self.request.messages) {
-            self.compare_received(count)?;
         }
         Ok(())
     }

@@ -67,6 +67,7 @@ mod iwarp_cq;
 mod iwarp_early_receives;
 mod iwarp_qp_number;
 mod kdapltest;
+mod kdapltest_ends;
 mod keepalive;
 mod kernel;
 mod kill;
@@ -159,6 +160,7 @@ pub fn all() -> Vec<Test> {
         irqs_off::TESTS,
         event_storm::TESTS,
         kdapltest::TESTS,
+        kdapltest_ends::TESTS,
         example::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,

@@ -6,6 +6,7 @@ use crate::again::unheard;
 use crate::context::Context;
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
@@ -14,6 +15,7 @@ tests! {
     bandwidth, 120, "kdapltest bandwidth finds the right bytes in memory after its operations";
     stream, 60, "kdapltest stream gets each message back once";
     devices, 20, "kdapltest lists the devices, as text and as JSON";
+    schema, 60, "The output of kdapltest --json has the fields of its schema";
     refusals, 20, "kdapltest reports a missing listener and bad arguments";
 }
 
@@ -121,14 +123,59 @@ fn devices(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Measurements that last a moment.
+const SHORT: [&[&str]; 5] = [
+    &["ping", "-n", "10"],
+    &["bandwidth", "-n", "10"],
+    &["connect", "-n", "5"],
+    &["stream", "-n", "10"],
+    &["transaction", "-n", "5"],
+];
+
+fn schema(context: &Context) -> Result<()> {
+    if context.client.device != context.server.device {
+        return skip("the test needs a server on the same host");
+    }
+    let schemas: Value = serde_json::from_str(&kdapltest(&["schema"])?.1)?;
+    for client in SHORT {
+        // `bandwidth` is three clients, one after the other.
+        let clients = if client[0] == "bandwidth" { "3" } else { "1" };
+        let client = [client, &["--json"]].concat();
+        let (text, served) = client_and_server(context, &["--clients", clients], &client)?;
+        fits(&text, &schemas[client[0]]).context(client[0])?;
+        let mut lines = served.lines();
+        fits(lines.next().context("no line")?, &schemas["server: first line"])?;
+        lines.try_for_each(|line| fits(line, &schemas["server: line of each client"]))?;
+    }
+    fits(&kdapltest(&["devices", "--json"])?.1, &schemas["devices"]).context("devices")
+}
+
+/// Checks that a value, or each of a list, has the fields of its schema and no other.
+fn fits(text: &str, schema: &Value) -> Result<()> {
+    let value: Value = serde_json::from_str(text.trim()).context("no JSON")?;
+    let values = value.as_array().cloned().unwrap_or_else(|| vec![value]);
+    ensure!(!values.is_empty(), "nothing was printed");
+    // The schema of a list has that of an element among its definitions.
+    let name = schema["items"]["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let schema = name.map_or(schema, |name| &schema["$defs"][name]);
+    let fields = schema["properties"].as_object().context("the schema has no fields")?;
+    for value in &values {
+        let value = value.as_object().context("no object")?;
+        let unknown = value.keys().find(|key| !fields.contains_key(*key));
+        let missing = fields.keys().find(|key| !value.contains_key(*key));
+        ensure!(unknown.is_none() && missing.is_none(), "{unknown:?}, {missing:?}: {text}");
+    }
+    Ok(())
+}
+
 fn refusals(context: &Context) -> Result<()> {
     let address = context.server_address().to_string();
     let (device, port) = (context.client.device.as_str(), context.port().to_string());
-    let call = ["ping", "--device", device, "-s", &address, "--port", &port, "-i", "1"];
+    let call = ["ping", "--device", device, &address, "--port", &port, "-i", "1"];
     for (arguments, words) in [
         (&call[..], "nobody listens"),
-        (&["ping", "-s", "nonsense"], "nonsense"),
-        (&["ping", "--device", "no_such_device", "-s", &address], "no_such_device"),
+        (&["ping", "nonsense"], "nonsense"),
+        (&["ping", "--device", "no_such_device", &address], "no_such_device"),
         (&["no_such_command"], "no_such_command"),
     ] {
         let (ok, text) = kdapltest(arguments)?;
