@@ -26,7 +26,7 @@ const OPERATIONS: usize = 6;
 
 pub fn run(sink: Sink<'_>) -> Result<()> {
     for (what, test) in TESTS {
-        let times = both(&|side| Ok(1e6 / figure(side, test, OPERATIONS)?))?;
+        let times = both(|side| Ok(1e6 / figure(side, test, OPERATIONS)?))?;
         let sample = Sample::new("pipelines", &format!("dapltest -m b {what}"), "us", times, 1.0);
         sink(Sample { limit: Some(LIMIT), ..sample })?;
     }

@@ -25,8 +25,8 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(device: &Device, evd: u64, area: u32, length: usize, write: bool) -> io::Result<Self> {
-        let offset = (evd & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT
-            | u64::from(area) << KDAPL_MAP_AREA_SHIFT;
+        let place = (evd & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT;
+        let offset = place | (u64::from(area) << KDAPL_MAP_AREA_SHIFT);
         let protection = if write { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
         // SAFETY: A mapping at an address that the kernel chooses affects no other memory.

@@ -124,7 +124,7 @@ fn check_each_once(taken: &[Vec<u64>], posters: u64, each: u64) -> Result<()> {
     }
     let mut all = all;
     all.sort_unstable();
-    let expected = (0..posters).flat_map(|poster| (0..each).map(move |n| poster << 32 | n));
+    let expected = (0..posters).flat_map(|poster| (0..each).map(move |n| (poster << 32) | n));
     ensure!(all.iter().copied().eq(expected), "{} events were taken", all.len());
     println!("taken by a call {}, and otherwise {}", taken[0].len(), all.len() - taken[0].len());
     Ok(())
@@ -177,8 +177,8 @@ fn rights(context: &Context) -> Result<()> {
     let (device, handle) = (evd.device(), evd.handle().0);
     let page = 4096;
     let offset = |handle: u64, area: u32| {
-        (handle & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT
-            | u64::from(area) << KDAPL_MAP_AREA_SHIFT
+        ((handle & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT)
+            | (u64::from(area) << KDAPL_MAP_AREA_SHIFT)
     };
     let (events, index) = (offset(handle, KDAPL_MAP_EVENTS), offset(handle, KDAPL_MAP_INDEX));
     let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
