@@ -6,7 +6,7 @@ use crate::device;
 use crate::protocol::{decode_offer, Request};
 use crate::side::{Peer, Plan, Side};
 use crate::stop;
-use anyhow::{anyhow, bail, ensure, Error, Result};
+use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -51,7 +51,10 @@ impl Target {
     ) -> Result<(Side, Segment)> {
         let mut side = Side::new(&self.ia, plan, self.peer())?;
         before(&side)?;
-        side.ep.connect(self.address, self.port.into(), Some(self.timeout), &request.encode())?;
+        let (port, timeout) = (self.port.into(), Some(self.timeout));
+        side.ep
+            .connect(self.address, port, timeout, &request.encode())
+            .with_context(|| device::state(&self.device))?;
         // The kernel's time-out event normally arrives before this wait expires.
         match side.next_within(self.timeout + GRACE)? {
             Event::Connection { event: ConnectionEvent::Established, .. } => {}

@@ -38,7 +38,7 @@ pub fn open(args: &DeviceArgs) -> Result<(Ia, String)> {
     match Ia::open(&name, ASYNC_QLEN) {
         Ok(ia) => Ok((ia, name)),
         Err(error) if error.kind() == Some(Type::PROVIDER_NOT_FOUND) => Err(not_found(&name)?),
-        Err(error) => Err(error).with_context(|| format!("device '{name}'")),
+        Err(error) => Err(error).with_context(|| state(&name)),
     }
 }
 
@@ -67,6 +67,21 @@ fn described(device: &DeviceInfo) -> String {
     let address = device.address.map_or_else(|| "no address".into(), |address| address.to_string());
     let state = if device.port_active { "up" } else { "down" };
     format!("{} ({address}, {state})", device.name)
+}
+
+/// Returns the name of a device with its state, and what brings it into use.
+pub fn state(name: &str) -> String {
+    let devices = libkdapl::devices().unwrap_or_default();
+    let Some(device) = devices.iter().find(|device| device.name == name) else {
+        return format!("device '{name}'");
+    };
+    let netdev = &device.netdev;
+    let remedy = match (device.address, device.port_active) {
+        (None, _) => format!("; 'ip addr add ADDRESS/PREFIX dev {netdev}' gives it an address"),
+        (_, false) => format!("; 'ip link set {netdev} up' may bring it up"),
+        _ => String::new(),
+    };
+    format!("device {}{remedy}", described(device))
 }
 
 /// Returns the address of the IA.

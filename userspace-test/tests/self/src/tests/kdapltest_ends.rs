@@ -5,7 +5,7 @@
 use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
-use crate::machine::DeviceGuard;
+use crate::machine::{command, DeviceGuard};
 use anyhow::{ensure, Context as _, Result};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::sys::signal::{kill, Signal};
@@ -25,6 +25,7 @@ tests! {
     clients_killed, 120, "kdapltest server outlives clients that are killed while they connect";
     device_removed, 120, "Client and server of kdapltest name the device that was removed";
     unknown_device, 20, "kdapltest names the devices that are present in place of an unknown one";
+    downed_device, 20, "kdapltest says that its device is down, and how to bring it up";
     completions, 20, "kdapltest prints completions for bash, zsh and fish";
 }
 
@@ -358,6 +359,20 @@ fn unknown_device(context: &Context) -> Result<()> {
     // The error as JSON.
     for words in ["\"command\":\"ping\"", "\"version\":", "not found", "\"exit_status\":1"] {
         ensure!(ended.output.contains(words), "{words}: {ended:?}");
+    }
+    Ok(())
+}
+
+fn downed_device(context: &Context) -> Result<()> {
+    // Only where the network device is the test's own.
+    let _guard = DeviceGuard::new(context)?;
+    let (netdev, device) = (&context.client.netdev, &context.client.device);
+    command(&format!("ip link set {netdev} down"))?;
+    let ended = Running::start(&["ping", "--device", device], &[])?.end();
+    command(&format!("ip link set {netdev} up"))?;
+    let ended = ended?;
+    for words in [device.as_str(), "down", &format!("'ip link set {netdev} up'")] {
+        ensure!(ended.errors.contains(words) && ended.status == FAILED, "{words}: {ended:?}");
     }
     Ok(())
 }
