@@ -270,7 +270,7 @@ impl Evd {
     }
 
     /// Returns the parameters: `dat_evd_query`.
-    pub(crate) fn query(&self) -> Param {
+    pub(crate) fn query(self: &Arc<Self>) -> Param {
         let (cno, enabled) = self.wakeup.link.query();
         let enabled = if enabled {
             kdapl_bindings::KDAPL_EVD_ENABLED
@@ -284,7 +284,9 @@ impl Evd {
         };
         // No call takes an event with the lock held, so the count is exact.
         let mut consumer = self.consumer.lock();
-        self.note_taken(&mut consumer);
+        if self.note_taken(&mut consumer) {
+            self.queue_pump_if_needed();
+        }
         Param {
             qlen: self.qlen(),
             flags: self.flags,

@@ -251,6 +251,9 @@ impl Ep {
     /// Polls all completions of both EVDs. Returns the number of DTOs and probes in flight, but
     /// counts no DTOs whose EVD is full: their completions may wait in its spill.
     pub(in crate::dat) fn unflushed(&self) -> u32 {
+        if self.inner.lock().unfinished() == 0 {
+            return 0;
+        }
         self.drain_evds_fully();
         let inner = self.inner.lock();
         let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {

@@ -89,21 +89,21 @@ impl Evd {
     #[inline(always)]
     pub(super) fn pop_handed_over(&self, consumer: &mut Consumer) -> Option<Record> {
         let ring = self.queue.mapped.as_ref()?;
-        self.note_taken(consumer);
+        let _ = self.note_taken(consumer);
         let record = ring.pop()?;
-        self.note_taken(consumer);
+        let _ = self.note_taken(consumer);
         Some(record)
     }
 
-    /// Reports the receives that a process has taken without a call, and lets the pump use the room.
-    pub(super) fn note_taken(&self, consumer: &mut Consumer) {
+    /// Reports the receives that a process has taken without a call. Returns whether it has taken
+    /// events, so that there is room.
+    pub(super) fn note_taken(&self, consumer: &mut Consumer) -> bool {
         let Some(ring) = self.queue.mapped.as_ref() else {
-            return;
+            return false;
         };
-        let Some(head) = ring.head() else { return };
-        if head == consumer.known_taken {
-            return;
-        }
+        let Some(head) = ring.head().filter(|head| *head != consumer.known_taken) else {
+            return false;
+        };
         if self.queue.receive_reports.load(Relaxed) != 0 {
             // The slots are not reused: nothing is handed over meanwhile.
             let count = head.wrapping_sub(consumer.known_taken).min(ring.slots());
@@ -116,6 +116,7 @@ impl Evd {
         }
         consumer.known_taken = head;
         self.update_calls_only();
+        true
     }
 
     /// Calls `visit` for the mapped events from this index on.
@@ -140,7 +141,7 @@ impl Evd {
             return;
         };
         let mut consumer = self.consumer.lock();
-        self.note_taken(&mut consumer);
+        let _ = self.note_taken(&mut consumer);
         let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
         if is_reported || self.mode() != WakeMode::Threshold {
             return;

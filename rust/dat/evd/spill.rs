@@ -181,6 +181,7 @@ impl Evd {
     pub(in crate::dat) fn drain_fully(&self) -> bool {
         let mut storage = Spill::none();
         let mut retries = DrainRetries::new();
+        self.complete_spilled_early();
         loop {
             let mut guard = self.consumer.lock();
             let consumer = &mut *guard;
@@ -216,6 +217,15 @@ impl Evd {
         }
     }
 
+    /// Removes the completions that need no event any more. Those that are spilled later are
+    /// examined before.
+    fn complete_spilled_early(&self) {
+        let mut consumer = self.consumer.lock();
+        let endpoints = &self.domain.endpoints;
+        let spill = &mut consumer.cqs.spill;
+        spill.remove_if(|completion| endpoints.complete_early(self, completion));
+    }
+
     /// Drains into the ring, and then into the spill.
     fn empty_cqs(&self, consumer: &mut Consumer) -> SpillEnd {
         if !consumer.cqs.is_open() {
@@ -224,9 +234,6 @@ impl Evd {
         let mut is_over = false;
         let mut direct = DirectEvent::none();
         if !consumer.cqs.spill.is_empty() {
-            let endpoints = &self.domain.endpoints;
-            let spill = &mut consumer.cqs.spill;
-            spill.remove_if(|completion| endpoints.complete_early(self, completion));
             is_over = self.drain_spill(&mut consumer.cqs, &mut direct);
         }
         if !is_over {

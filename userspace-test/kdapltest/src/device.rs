@@ -119,7 +119,8 @@ pub fn removed(ia: &Ia) -> Option<Error> {
     {
         REMOVED.store(true, Ordering::Relaxed);
     }
-    if !REMOVED.load(Ordering::Relaxed) {
+    // The event follows when all connections of the device have ended. But the device is gone before.
+    if !REMOVED.load(Ordering::Relaxed) && !is_gone(ia) {
         return None;
     }
     let name = ia.query().map_or_else(|_| "of this command".into(), |query| query.adapter_name);
@@ -127,4 +128,10 @@ pub fn removed(ia: &Ia) -> Option<Error> {
         "the device '{name}' of this machine was removed ('rdma link delete', or unplugged); \
          'kdapltest devices' lists those present"
     ))
+}
+
+/// Checks whether no device has the name of the IA any more.
+fn is_gone(ia: &Ia) -> bool {
+    let again = ia.query().and_then(|query| Ia::open(&query.adapter_name, 1));
+    again.is_err_and(|error| error.kind() == Some(Type::PROVIDER_NOT_FOUND))
 }

@@ -99,6 +99,8 @@ impl Ep {
             locked.refuse();
             let _ = self.feed(Network::AcceptFailed, Some(&locked));
         }
+        // The consumer may have disconnected before `rdma_cm` had accepted.
+        self.disconnect_again_if_over(&locked);
         drop(locked);
     }
 

@@ -163,7 +163,7 @@ impl Ep {
     ///
     /// `rdma_cm` sends no disconnect before the confirmation of the connection. A consumer that
     /// disconnects at once may be faster than that, on either side.
-    fn disconnect_again_if_over(&self, id: &IdRef<'_>) {
+    pub(super) fn disconnect_again_if_over(&self, id: &IdRef<'_>) {
         if self.is_over() {
             id.disconnect();
         }

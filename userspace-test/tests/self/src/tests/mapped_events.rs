@@ -3,14 +3,15 @@
 
 use super::tests;
 use crate::context::Context;
-use crate::expect::{empty, refused, same};
+use crate::end::{Pair, Shape};
+use crate::expect::{connection, done, empty, refused, same};
 use crate::raw::{map, protect, Mapped};
 use crate::software::{number, post_all, software, take, take_all};
 use crate::threads::Worker;
 use anyhow::{ensure, Result};
 use libkdapl::raw::{call, MappedEvents};
 use libkdapl::sys::*;
-use libkdapl::{Close, Evd, EvdFlags, Type};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, Evd, EvdFlags, Type};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ tests! {
     calls_only, 20, "Mapped events are taken by calls, which fail as they should, once waits are stopped";
     rights, 20, "A process cannot write mapped events, map other lengths, or map an EVD that is gone";
     outlives, 20, "A mapping outlives its EVD and its IA";
+    room_is_used, 60, "Completions that wait for room use that of events which were just taken from memory";
     scribbled, 120, "A process that scribbles over its index under load harms only its own events";
 }
 
@@ -218,6 +220,33 @@ fn outlives(context: &Context) -> Result<()> {
     ia.close(Close::Abrupt)?;
     ensure!(mapped.pop().is_none(), "an event of a closed adapter was taken");
     mapped.set_head(u32::MAX);
+    Ok(())
+}
+
+fn room_is_used(context: &Context) -> Result<()> {
+    const SENDS: u64 = 16;
+    let Pair { client, server, listener: _listener } = Pair::new(context, Shape::default())?;
+    let send_all = || -> Result<()> {
+        (0..SENDS).try_for_each(|cookie| server.receive(0, 64, cookie))?;
+        (0..SENDS).try_for_each(|cookie| client.send(0, 64, cookie))?;
+        (0..SENDS).try_for_each(|_| context.next(&server.recv).map(drop))
+    };
+    send_all()?;
+    client.request.wait(Some(context.patience()), SENDS as i32)?;
+    let mapped = MappedEvents::new(client.request.device(), client.request.handle().0)?;
+    client.request.dequeue()?;
+    same("events that were handed over", u64::from(mapped.len()), SENDS - 2)?;
+    send_all()?;
+    // Its event comes when all requests have completed. Two of them find room.
+    client.ep.disconnect(Close::Graceful)?;
+    context.until("completions wait for room", || Ok(mapped.calls_only()))?;
+    // Threads take events that have looked at the flag before.
+    mapped.set_head(SENDS as u32 - 2);
+    same("queued", u64::from(client.request.query()?.queued), 2)?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
+    for cookie in 0..SENDS {
+        done(&context.next(&client.request)?, DtoOperation::Send, 64, cookie)?;
+    }
     Ok(())
 }
 
