@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 static sem_t called;
@@ -39,15 +41,27 @@ static struct {
 	DAT_CNO_HANDLE cno;
 	sem_t returned;
 	DAT_EVD_HANDLE evd;
+	/* No more triggers come. A wait that begins after the last EVD has left does not end. */
+	atomic_bool is_over;
 } waiter;
 
-/* Ends once a wait fails. */
+/* Waits for a tenth of a second. Returns false once a wait fails, or no more triggers come. */
+static bool wait_again(DAT_EVD_HANDLE *evd)
+{
+	DAT_RETURN ret;
+
+	do
+		ret = dat_cno_wait(waiter.cno, 100000, evd);
+	while (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY && !atomic_load(&waiter.is_over));
+	return ret == DAT_SUCCESS;
+}
+
 static void *wait_for_triggers(void *unused)
 {
 	DAT_EVD_HANDLE evd;
 	DAT_EVENT event;
 
-	while (dat_cno_wait(waiter.cno, DAT_TIMEOUT_INFINITE, &evd) == DAT_SUCCESS) {
+	while (wait_again(&evd)) {
 		/* The EVD triggers again after it was found empty. */
 		while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS)
 			;
@@ -99,7 +113,8 @@ void case_agent_and_waiter(struct place *place)
 	}
 	CHECK(sem_trywait(&called) != 0);
 	CHECK(sem_trywait(&waiter.returned) != 0);
-	/* The last EVD leaves, which ends the wait. */
+	/* The last EVD leaves, which ends a wait. */
+	atomic_store(&waiter.is_over, true);
 	OK(dat_evd_free(first));
 	OK(dat_evd_free(second));
 	CHECK(pthread_join(thread, NULL) == 0);
