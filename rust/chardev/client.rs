@@ -57,7 +57,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `ENXIO` if the offset names no EVD of the file's IA; as for [`Evd::map`](crate::dat::evd::Evd).
+    /// `ENXIO` if the offset names no EVD of the file's IA; as for `Evd::map`.
     pub(super) fn map(&self, page: usize, vma: &VmaNew) -> Result {
         let offset = u64::try_from(page)
             .ok()

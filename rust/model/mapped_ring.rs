@@ -153,9 +153,17 @@ impl<M: SharedMemory> MappedRing<M> {
         Some(self.tail.load().wrapping_sub(len))
     }
 
-    /// Returns the record with this index. It is one that was pushed, and the slot was not reused.
-    /// The caller holds the EVD's consumer lock.
-    pub(crate) fn read(&self, index: u32) -> Option<Record> {
+    /// Calls `visit` for `count` records from the index `first` on. Their slots were not reused. The
+    /// caller holds the EVD's consumer lock.
+    pub(crate) fn for_each_in(&self, first: u32, count: u32, mut visit: impl FnMut(&Record)) {
+        for offset in 0..count {
+            let record = self.read(first.wrapping_add(offset));
+            record.iter().for_each(&mut visit);
+        }
+    }
+
+    /// Returns the record with this index.
+    fn read(&self, index: u32) -> Option<Record> {
         let mut cells = self.slot(&self.memory.words(), index)?.iter();
         Some(array::from_fn(|_| cells.next().map_or(0, AtomicU64::load)))
     }

@@ -548,7 +548,8 @@ struct kdapl_mapped_ring {
 
 /**
  * struct kdapl_mapped_index - position of the process in the mapped events
- * @head: index of the oldest event. Whoever takes an event advances it by a compare-and-exchange.
+ * @head: index of the oldest event. A thread takes an event by advancing it with a
+ *        compare-and-exchange.
  * @pad: 0
  */
 struct kdapl_mapped_index {

@@ -41,7 +41,7 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// As for [`MappedMemory::map`].
+    /// As for [`MappedMemory::map`]; `EAGAIN` while another thread creates the ring.
     pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
         if self.queue.mapped.as_ref().is_none() {
             let memory = MappedMemory::new()?;
@@ -89,10 +89,10 @@ impl Evd {
     #[inline(always)]
     pub(super) fn pop_handed_over(&self, consumer: &mut Consumer) -> Option<Record> {
         let ring = self.queue.mapped.as_ref()?;
+        let record = ring.pop();
+        // Those that the process has taken, and this one.
         let _ = self.note_taken(consumer);
-        let record = ring.pop()?;
-        let _ = self.note_taken(consumer);
-        Some(record)
+        record
     }
 
     /// Reports the receives that a process has taken without a call. Returns whether it has taken
@@ -107,12 +107,8 @@ impl Evd {
         if self.queue.receive_reports.load(Relaxed) != 0 {
             // The slots are not reused: nothing is handed over meanwhile.
             let count = head.wrapping_sub(consumer.known_taken).min(ring.slots());
-            for back in (1..=count).rev() {
-                let record = ring.read(head.wrapping_sub(back));
-                record
-                    .iter()
-                    .for_each(|record| self.report_if_receive(record));
-            }
+            let first = head.wrapping_sub(count);
+            ring.for_each_in(first, count, |record| self.report_if_receive(record));
         }
         consumer.known_taken = head;
         self.update_calls_only();
@@ -120,13 +116,9 @@ impl Evd {
     }
 
     /// Calls `visit` for the mapped events from this index on.
-    pub(super) fn for_each_mapped(&self, from: u32, mut visit: impl FnMut(&Record)) {
-        let Some(ring) = self.queue.mapped.as_ref() else {
-            return;
-        };
-        for offset in 0..ring.len() {
-            let record = ring.read(from.wrapping_add(offset));
-            record.iter().for_each(&mut visit);
+    pub(super) fn for_each_mapped(&self, from: u32, visit: impl FnMut(&Record)) {
+        if let Some(ring) = self.queue.mapped.as_ref() {
+            ring.for_each_in(from, ring.len(), visit);
         }
     }
 

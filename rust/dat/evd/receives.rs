@@ -36,8 +36,8 @@ fn receiver(record: &Record) -> Option<u64> {
     }
 }
 
-/// Number of queued receives of an Endpoint. No call takes an event from the EVD until the drop, and
-/// the mapped events that a process takes are reported after it.
+/// Number of queued receives of an Endpoint. No call takes an event from the EVD until the drop.
+/// Mapped events that a process takes are reported after it.
 pub(in crate::dat) struct QueuedReceives<'a> {
     evd: &'a Evd,
     ep: u64,

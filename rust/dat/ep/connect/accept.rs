@@ -98,9 +98,10 @@ impl Ep {
         if accepted.is_err() {
             locked.refuse();
             let _ = self.feed(Network::AcceptFailed, Some(&locked));
+        } else {
+            // The consumer may have disconnected before `rdma_cm` had accepted.
+            self.disconnect_again_if_over(&locked);
         }
-        // The consumer may have disconnected before `rdma_cm` had accepted.
-        self.disconnect_again_if_over(&locked);
         drop(locked);
     }
 

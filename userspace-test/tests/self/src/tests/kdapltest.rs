@@ -124,7 +124,7 @@ fn devices(context: &Context) -> Result<()> {
 }
 
 /// Measurements that last a moment.
-const SHORT: [&[&str]; 5] = [
+pub const SHORT: [&[&str]; 5] = [
     &["ping", "-n", "10"],
     &["bandwidth", "-n", "10"],
     &["connect", "-n", "5"],

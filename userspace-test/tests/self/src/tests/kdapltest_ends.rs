@@ -2,6 +2,7 @@
 //! Ends of `kdapltest` before its measurement is complete: signals, a lost peer, a removed device, a
 //! closed pipe, a full disk.
 
+use super::kdapltest::SHORT;
 use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
@@ -48,15 +49,6 @@ const ENDLESS: [&[&str]; 7] = [
     &["connect", "-n", "100000", "--parallel", "8", "--data", "64"],
     &["stream", "-n", "100000000"],
     &["transaction", "-n", "100000000"],
-];
-
-/// Clients that measure for a moment.
-const SHORT: [&[&str]; 5] = [
-    &["ping", "-n", "10"],
-    &["bandwidth", "-n", "10"],
-    &["connect", "-n", "5"],
-    &["stream", "-n", "10"],
-    &["transaction", "-n", "5"],
 ];
 
 /// Commands that print without a server.
