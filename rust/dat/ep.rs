@@ -71,6 +71,7 @@ use self::{
     },
     data::{
         receive_slots,
+        AfterLast,
         Kept,
         Plan,
         Preposted,
@@ -102,7 +103,6 @@ use crate::{
     dat::prelude::*,
     model::{
         atomic::AtomicBool,
-        cq_room::Mark,
         dto::DtoSlots,
         ep::{
             Call,
@@ -185,8 +185,8 @@ struct Inner {
     registrations: Registrations,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
-    /// Mark after the completions of those receives, once the driver has reported the last one.
-    after_last: Option<Mark>,
+    /// Set once the driver has reported the last one of those receives, or has not in time.
+    after_last: Option<AfterLast>,
     /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
     /// full.
     drain_pause: u32,

@@ -35,6 +35,7 @@ use crate::{
             self,
             Counted, //
         },
+        memcg::Payer,
         task::is_killed, //
     },
 };
@@ -124,7 +125,7 @@ impl Binding {
     fn has_ended_in(&self, milliseconds: u32, stops: impl Fn() -> bool) -> bool {
         let mut waited = 0;
         while self.region.is_posted() {
-            self.ep.drain_evds_fully();
+            self.ep.drain_evds_fully(Payer::Caller);
             if !self.region.is_posted() {
                 break;
             }

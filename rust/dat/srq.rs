@@ -6,6 +6,7 @@
 //! taken it. So an SRQ knows the Endpoint of each QP: see [`member`].
 
 mod member;
+mod members;
 mod pool;
 mod post;
 mod watermark;
@@ -21,7 +22,7 @@ pub(in crate::dat) use self::{
 };
 
 use self::{
-    member::Member,
+    members::Members,
     pool::Pools,
     watermark::Watermark, //
 };
@@ -41,6 +42,7 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
+        atomic::AtomicBool,
         handle::{
             Handle,
             HandleKind, //
@@ -53,8 +55,7 @@ use crate::{
             SrqCapacity,
             SrqRef,
             Unsupported, //
-        },
-        wc::QpId, //
+        }, //
     },
     sys::census::{
         self,
@@ -63,7 +64,6 @@ use crate::{
 };
 use kernel::{
     new_mutex, new_spinlock,
-    rbtree::RBTree,
     sync::{
         Mutex,
         SpinLock, //
@@ -95,8 +95,7 @@ struct Inner {
     queue: Option<Arc<RdmaSrq<Srq>>>,
     pz: Option<InUse<Pz>>,
     receives: SharedReceives<SlotStorage>,
-    /// Endpoints by their QPs.
-    members: RBTree<QpId, Member>,
+    members: Members,
     /// Number of Endpoints' QPs that ever used the SRQ.
     serial: u64,
 }
@@ -111,6 +110,8 @@ pub(crate) struct Srq {
     max_iov: u32,
     /// The driver loses a receive if a connection ends amid its message.
     loses_receives: bool,
+    /// Receives may be lost that still have their slots.
+    may_have_lost: AtomicBool,
     watermark: Watermark,
     /// Room for completions in completion queues. Also held by a resize.
     #[pin]
@@ -166,7 +167,7 @@ impl Srq {
         let inner = Inner {
             queue: None,
             receives: SharedReceives::new(storage),
-            members: RBTree::new(),
+            members: Members::new(),
             serial: 0,
             pz: None,
         };
@@ -177,6 +178,7 @@ impl Srq {
                 pz: zone,
                 max_iov: attr.max_recv_iov,
                 loses_receives,
+                may_have_lost: AtomicBool::new(false),
                 watermark: Watermark::new(async_evd.clone()),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock!(inner, "Srq::inner"),
@@ -268,6 +270,7 @@ impl Srq {
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn query(&self) -> DatResult<Param> {
         let queued = self.queued_events()?;
+        self.drop_lost();
         let inner = self.inner.lock();
         let available = inner.receives.posted();
         Ok(Param {
@@ -320,6 +323,7 @@ impl Srq {
             .set_limit(low)
             .inspect_err(|_| self.watermark.arm(0))
             .map_err(refused)?;
+        self.drop_lost();
         // The driver compares only when a receive is taken.
         if self.inner.lock().receives.posted() < low {
             self.watermark.report(self.handle());
@@ -331,7 +335,7 @@ impl Srq {
     pub(super) fn release(&self) {
         let released = {
             let mut inner = self.inner.lock();
-            let members = core::mem::replace(&mut inner.members, RBTree::new());
+            let members = core::mem::replace(&mut inner.members, Members::new());
             (members, inner.queue.take(), inner.pz.take())
         };
         // The drop of the members takes a mutex, that of the queue sleeps.

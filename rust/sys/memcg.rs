@@ -37,6 +37,27 @@ pub(crate) fn charged_to_caller<T>(action: impl FnOnce() -> T) -> T {
     MemCgroup(core::ptr::null_mut()).charged(action)
 }
 
+/// Process whose memory cgroup is charged for an allocation.
+#[derive(Clone, Copy)]
+pub(crate) enum Payer<'a> {
+    /// The calling process. It may wait for memory to be freed.
+    Caller,
+    /// The process of this cgroup. The caller does not wait.
+    Other(&'a MemCgroup),
+}
+
+impl Payer<'_> {
+    /// Calls `allocate` with flags for its allocations, and charges them to the process.
+    ///
+    /// Context: process; sleeps if the caller pays.
+    pub(crate) fn charged<T>(self, allocate: impl FnOnce(Flags) -> T) -> T {
+        match self {
+            Self::Caller => charged_to_caller(|| allocate(GFP_KERNEL_ACCOUNT)),
+            Self::Other(cgroup) => cgroup.charged(|| allocate(flags_for_others())),
+        }
+    }
+}
+
 /// A counted reference to the memory cgroup of a process.
 ///
 /// # Invariants

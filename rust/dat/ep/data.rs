@@ -31,6 +31,7 @@ pub(super) use self::{
     registrations::Registrations,
     shared::{
         receive_slots,
+        AfterLast,
         Kept,
         FULL_MS, //
     },

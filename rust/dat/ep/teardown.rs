@@ -37,9 +37,12 @@ use crate::{
         requests::Requests, //
     },
     rdma::qp,
-    sys::workqueue::{
-        cancel_delayed_sync,
-        queue, //
+    sys::{
+        memcg::Payer,
+        workqueue::{
+            cancel_delayed_sync,
+            queue, //
+        },
     },
 };
 use kernel::{
@@ -249,12 +252,15 @@ impl Ep {
     }
 
     /// Polls all completions of both EVDs. Returns the number of DTOs and probes in flight, but
-    /// counts no DTOs whose EVD is full: their completions may wait in its spill.
-    pub(in crate::dat) fn unflushed(&self) -> u32 {
+    /// counts no DTOs whose EVD is full: their completions may wait in its spill, whose memory is
+    /// charged to `payer`.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn unflushed(&self, payer: Payer<'_>) -> u32 {
         if self.inner.lock().unfinished() == 0 {
             return 0;
         }
-        self.drain_evds_fully();
+        self.drain_evds_fully(payer);
         let inner = self.inner.lock();
         let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {
             Ok(evd) if !evd.is_full() => outstanding,

@@ -13,6 +13,7 @@ use crate::{
         Taken, //
     },
     rdma::cq::Cq,
+    sys::memcg::Payer,
 };
 
 /// Share of a completion queue, reserved for a queue pair. Dropped after the queue pair was
@@ -70,15 +71,15 @@ impl CqShare {
     }
 
     /// As [`CqShare::has_passed`], for the completions that are queued now. Completions without
-    /// events need no room.
+    /// events need no room. Memory for the others is charged to `payer`.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn is_drained(&self) -> bool {
+    pub(in crate::dat) fn is_drained(&self, payer: Payer<'_>) -> bool {
         let mark = self.mark();
         if self.has_passed(mark) {
             return true;
         }
-        self.evd.drain_fully();
+        self.evd.drain_fully(payer);
         self.has_passed(mark)
     }
 

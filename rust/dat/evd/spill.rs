@@ -36,7 +36,9 @@ use crate::{
         Batch,
         Wc, //
     },
+    sys::memcg::Payer,
 };
+use kernel::alloc::flags::__GFP_NOWARN;
 
 /// Smallest number of completions for which memory is allocated.
 const MIN_CAPACITY: usize = 64;
@@ -67,9 +69,11 @@ impl Spill {
     }
 
     /// Creates an empty spill for this many completions.
-    fn with_capacity(capacity: usize) -> Result<Self> {
+    fn with_capacity(capacity: usize, payer: Payer<'_>) -> Result<Self> {
+        let entries =
+            payer.charged(|flags| KVVec::with_capacity(capacity, flags | __GFP_NOWARN))?;
         Ok(Self {
-            entries: KVVec::with_capacity(capacity, GFP_KERNEL_ACCOUNT)?,
+            entries,
             ..Self::none()
         })
     }
@@ -175,10 +179,11 @@ impl Evd {
     /// Polls all completions that are queued by now. Those for which the ring has no room go to the
     /// spill. Returns `false` if some may be left: there is no memory, or new ones arrive too fast.
     ///
-    /// Completions of freed Endpoints are not spilled: they have no events. Binds end at once.
+    /// Completions of freed Endpoints are not spilled: they have no events. Binds end at once. The
+    /// memory of the spill is charged to `payer`.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn drain_fully(&self) -> bool {
+    pub(in crate::dat) fn drain_fully(&self, payer: Payer<'_>) -> bool {
         let mut storage = Spill::none();
         let mut retries = DrainRetries::new();
         self.complete_spilled_early();
@@ -194,7 +199,7 @@ impl Evd {
                 SpillEnd::Empty => return true,
                 SpillEnd::BudgetExhausted if retries.next(|| depth) => Spill::none(),
                 SpillEnd::BudgetExhausted => return false,
-                SpillEnd::Full => match Spill::with_capacity(larger) {
+                SpillEnd::Full => match Spill::with_capacity(larger, payer) {
                     Ok(storage) => storage,
                     Err(_) => return false,
                 },

@@ -18,7 +18,8 @@ use crate::{
         AsyncEvent,
         Event, //
     },
-    rdma::device::Watcher, //
+    rdma::device::Watcher,
+    sys::memcg::Payer, //
 };
 
 impl Ia {
@@ -88,10 +89,11 @@ impl Ia {
     /// Waits for the queue pairs of all Endpoints to flush. It waits for all of them together, so
     /// that the time-outs of several that do not complete do not add up.
     fn flush_endpoints(&self) {
+        let payer = Payer::Other(self.base.mem_cgroup());
         ep::flush_live(|| {
             let mut left = 0_u32;
             self.eps()
-                .for_each(|ep| left = left.saturating_add(ep.unflushed()));
+                .for_each(|ep| left = left.saturating_add(ep.unflushed(payer)));
             left
         });
     }

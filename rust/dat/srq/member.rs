@@ -9,6 +9,11 @@
 //! consumer has to take some events first.
 
 use super::{
+    members::{
+        Member,
+        Place,
+        VISITS, //
+    },
     PoolUse,
     Srq, //
 };
@@ -31,22 +36,7 @@ use kernel::rbtree::{
 };
 
 /// Largest number of entries of destroyed QPs.
-const MAX_GONE: u32 = 256;
-
-/// Entry of a QP.
-pub(super) struct Member {
-    ep: Handle,
-    /// Life of the Endpoint (the number of its resets) that the QP belongs to.
-    life: u32,
-    /// Number of the QP, which no other has.
-    serial: u64,
-    /// No receive with a lower number is filled by the QP now.
-    newest: u64,
-    /// The QP is destroyed. The mark follows its completions.
-    gone: Option<Mark>,
-    /// Keeps the room for the completions.
-    pool: Arc<PoolUse>,
-}
+const MAX_GONE: usize = 256;
 
 /// A receive that has completed, and the Endpoint that has taken it.
 pub(in crate::dat) struct Consumer {
@@ -91,6 +81,7 @@ impl Membership {
     /// consumer does not take; (memory) without memory.
     pub(in crate::dat) fn enter(&self, qp: QpId) -> DatResult {
         let srq = self.pool.srq();
+        srq.retire(qp);
         srq.remove_gone(qp)?;
         let (serial, newest) = {
             let mut inner = srq.inner.lock();
@@ -132,7 +123,9 @@ impl Membership {
                 srq.remove_member(qp, serial);
             }
         }
-        srq.drop_lost();
+        if srq.loses_receives {
+            srq.may_have_lost.swap(true);
+        }
     }
 }
 
@@ -142,7 +135,7 @@ impl Srq {
     pub(in crate::dat) fn complete(&self, slot: u32, qp: QpId) -> Option<Consumer> {
         let mut inner = self.inner.lock();
         let (dto, number) = inner.receives.complete(slot)?;
-        let member = inner.members.get_mut(&qp)?;
+        let member = inner.members.get_mut(qp)?;
         member.newest = number;
         Some(Consumer {
             dto,
@@ -153,71 +146,75 @@ impl Srq {
 
     /// Returns the Endpoint of a QP.
     pub(in crate::dat) fn member_of(&self, qp: QpId) -> Option<Handle> {
-        self.inner.lock().members.get(&qp).map(|member| member.ep)
+        self.inner.lock().members.get(qp).map(|member| member.ep)
     }
 
     /// Returns the handles of all Endpoints with a QP.
+    ///
+    /// Context: process; sleeps.
     pub(super) fn member_handles(&self) -> DatResult<RBTree<u64, ()>> {
-        let mut handles = KVVec::new();
-        loop {
-            let count = self.inner.lock().members.iter().count();
-            handles.reserve(count, GFP_KERNEL_ACCOUNT)?;
-            let inner = self.inner.lock();
-            if inner.members.iter().count() > handles.capacity() {
-                continue;
+        let mut handles = RBTree::new();
+        let mut some = KVec::with_capacity(VISITS, GFP_KERNEL_ACCOUNT)?;
+        let mut next = Some(Place::first());
+        while let Some(place @ Place::Live(_)) = next {
+            next = self.inner.lock().members.visit(place, |member| {
+                // A visit has no more entries.
+                let _ = some.push_within_capacity(member.ep.into_raw());
+            });
+            for handle in some.drain_all() {
+                handles.try_create_and_insert(handle, (), GFP_KERNEL_ACCOUNT)?;
             }
-            for member in inner
-                .members
-                .values()
-                .filter(|member| member.gone.is_none())
-            {
-                handles
-                    .push_within_capacity(member.ep.into_raw())
-                    .map_err(|_| DatError::internal())?;
-            }
-            break;
         }
-        let mut tree = RBTree::new();
-        for handle in &handles {
-            tree.try_create_and_insert(*handle, (), GFP_KERNEL_ACCOUNT)?;
-        }
-        Ok(tree)
+        Ok(handles)
     }
 
-    /// Frees the receives that a driver has lost with the QPs that had taken them.
+    /// Frees the receives that the driver has lost with destroyed QPs. Returns whether QPs were
+    /// destroyed since the last call, so that it may have found some.
     ///
-    /// Context: process.
-    fn drop_lost(&self) {
-        if !self.loses_receives {
-            return;
+    /// It visits all QPs, so it is called when the number of receives matters.
+    pub(super) fn drop_lost(&self) -> bool {
+        if !self.may_have_lost.swap(false) {
+            return false;
         }
-        let number = {
-            let inner = self.inner.lock();
-            let numbers = inner.members.values().map(|member| member.newest);
-            numbers.min().unwrap_or(inner.receives.newest())
-        };
+        // What a later completion or a new QP changes can only raise the number.
+        let mut number = self.inner.lock().receives.newest();
+        let mut next = Some(Place::first());
+        while let Some(place) = next {
+            next = self.inner.lock().members.visit(place, |member| {
+                number = number.min(member.newest);
+            });
+        }
         let mut next = Some(0);
         while let Some(from) = next {
             next = self.inner.lock().receives.drop_lost(from, number);
         }
+        true
     }
 
     fn mark_gone(&self, qp: QpId, serial: u64, mark: Mark) {
-        let mut inner = self.inner.lock();
-        let member = inner.members.get_mut(&qp);
-        if let Some(member) = member.filter(|member| member.serial == serial) {
-            member.gone = Some(mark);
-        }
+        let unneeded = self.inner.lock().members.mark_gone(qp, serial, mark);
+        drop(unneeded);
     }
 
     /// Removes an entry, unless another QP has got it.
     fn remove_member(&self, qp: QpId, serial: u64) {
-        let removed = {
-            let mut inner = self.inner.lock();
-            let is_same = inner.members.get(&qp).map(|member| member.serial) == Some(serial);
-            is_same.then(|| inner.members.remove_node(&qp))
-        };
+        let removed = self.inner.lock().members.remove(qp, serial);
         drop(removed);
+    }
+
+    /// Marks an entry with the identity of a new QP, if there is one. Its QP is destroyed, too, but
+    /// has not left yet.
+    ///
+    /// Context: process; sleeps.
+    fn retire(&self, new: QpId) {
+        let old = {
+            let inner = self.inner.lock();
+            let member = inner.members.get_live(new);
+            member.map(|member| (member.serial, member.pool.clone()))
+        };
+        if let Some((serial, pool)) = old {
+            self.mark_gone(new, serial, pool.share().mark());
+        }
     }
 
     /// Removes the entries of destroyed QPs whose completions were taken.
@@ -226,54 +223,31 @@ impl Srq {
     ///
     /// INSUFFICIENT_RESOURCES (EVD) if an entry with this identity, or too many others, are left.
     fn remove_gone(&self, qp: QpId) -> DatResult {
-        let mut left = 0_u32;
+        let mut left = 0_usize;
         let mut from = QpId::from_raw(0);
-        while let Some(Gone {
-            id,
-            serial,
-            mark,
-            pool,
-        }) = self.next_gone(from, qp)
-        {
-            if pool.share().has_passed(mark) {
-                self.remove_member(id, serial);
-            } else if id == qp {
-                return Err(no_room());
+        while let Some(gone) = self.next_gone(from) {
+            if gone.pool.share().has_passed(gone.mark) {
+                self.remove_member(gone.id, gone.serial);
             } else {
                 left = left.saturating_add(1);
+                if gone.id == qp || left > MAX_GONE {
+                    return Err(no_room());
+                }
             }
-            from = id.next();
-        }
-        if left > MAX_GONE {
-            return Err(no_room());
+            from = gone.id.next();
         }
         Ok(())
     }
 
-    /// Returns the next entry of a destroyed QP. The QP of an entry with the identity of a `new` QP
-    /// is destroyed, too, and gets its mark now if it has none.
-    fn next_gone(&self, from: QpId, new: QpId) -> Option<Gone> {
-        let (id, serial, mark, pool) = {
-            let mut inner = self.inner.lock();
-            let mut cursor = inner.members.cursor_lower_bound_mut(&from)?;
-            loop {
-                let (id, member) = cursor.current();
-                if member.gone.is_some() || *id == new {
-                    break (*id, member.serial, member.gone, member.pool.clone());
-                }
-                cursor = cursor.move_next()?;
-            }
-        };
-        let mark = mark.unwrap_or_else(|| {
-            let mark = pool.share().mark();
-            self.mark_gone(id, serial, mark);
-            mark
-        });
+    /// Returns the next entry of a destroyed QP.
+    fn next_gone(&self, from: QpId) -> Option<Gone> {
+        let inner = self.inner.lock();
+        let (id, member) = inner.members.next_gone(from)?;
         Some(Gone {
             id,
-            serial,
-            mark,
-            pool,
+            serial: member.serial,
+            mark: member.gone?,
+            pool: member.pool.clone(),
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::{
         cq::Notify,
         device::Device, //
     },
+    sys::memcg::Payer,
 };
 
 /// Room in one completion queue.
@@ -116,7 +117,7 @@ impl Drop for PoolUse {
             })
         };
         if let Some(pool) = unused {
-            pool.end();
+            pool.end(Payer::Other(self.srq.ia.mem_cgroup()));
         }
     }
 }
@@ -125,8 +126,8 @@ impl Pool {
     /// Returns the room. Completions that are still queued keep theirs until they are drained.
     ///
     /// Context: process; sleeps.
-    fn end(self) {
-        if !self.share.is_drained() {
+    fn end(self, payer: Payer<'_>) {
+        if !self.share.is_drained(payer) {
             let shares = Iterator::chain(self.more.iter(), [&*self.share]);
             shares.for_each(|share| share.give_up(u32::MAX));
         }

@@ -27,6 +27,11 @@ pub(crate) struct Receive<'a> {
     pub(crate) local: &'a [Segment],
 }
 
+/// Returns the error for an SRQ that holds as many receives as it may.
+const fn no_slot() -> DatError {
+    DatError::new(Kind::InsufficientResources, Subtype::ResourceSrq)
+}
+
 impl Srq {
     /// Posts a receive: `dat_srq_post_recv`. Context: process.
     ///
@@ -39,6 +44,13 @@ impl Srq {
     /// * INSUFFICIENT_RESOURCES (SRQ) if as many receives are posted as the SRQ holds;
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn post(&self, receive: &Receive<'_>) -> DatResult {
+        match self.post_now(receive) {
+            Err(error) if error == no_slot() && self.drop_lost() => self.post_now(receive),
+            result => result,
+        }
+    }
+
+    fn post_now(&self, receive: &Receive<'_>) -> DatResult {
         let mut inner = self.inner.lock();
         let (Some(queue), Some(pz)) = (&inner.queue, &inner.pz) else {
             return Err(DatError::device());
@@ -53,14 +65,13 @@ impl Srq {
             length,
             posted_at: 0,
         };
-        let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceSrq);
-        let slot = inner.receives.post(dto).ok_or(full)?;
+        let slot = inner.receives.post(dto).ok_or(no_slot())?;
         let wr = SrqWrId::new(slot, self.handle.key());
         // The reference is not the last one while the lock is held.
         queue.post_recv(wr.into_raw(), &list).map_err(|error| {
             inner.receives.cancel(slot);
             if error == ENOMEM {
-                full
+                no_slot()
             } else {
                 error.into()
             }

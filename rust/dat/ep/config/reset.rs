@@ -22,7 +22,10 @@ use crate::{
         Call,
         Phase, //
     },
-    sys::workqueue::cancel_delayed_sync, //
+    sys::{
+        memcg::Payer,
+        workqueue::cancel_delayed_sync, //
+    },
 };
 
 impl Ep {
@@ -51,7 +54,7 @@ impl Ep {
         };
         // The thread that has ended the connection may not have moved the QP to ERR yet.
         self.fail_qp(life);
-        flush_live(|| self.unflushed());
+        flush_live(|| self.unflushed(Payer::Caller));
         self.may_begin_life(&mut past_lives)?;
         // In this order: no event of the old connection arrives once the ID is destroyed, and no
         // completion once the QP is.

@@ -31,6 +31,7 @@ use crate::{
         },
     },
     model::{
+        cq_room::Mark,
         direct_event::DirectEvent,
         ep::Phase,
         handle::{
@@ -43,9 +44,12 @@ use crate::{
         device::Transport,
         wc::Wc, //
     },
-    sys::workqueue::{
-        cancel_delayed,
-        queue, //
+    sys::{
+        memcg::Payer,
+        workqueue::{
+            cancel_delayed,
+            queue, //
+        },
     },
 };
 use kernel::{
@@ -67,6 +71,14 @@ const LONGEST_FULL_MS: u32 = 640;
 /// Slots for receives that were taken from an SRQ: the completions of an Endpoint are handled one
 /// after the other.
 const TAKEN: u32 = 1;
+
+/// Mark after the completions of receives from an SRQ.
+#[derive(Clone, Copy)]
+pub(in crate::dat::ep) struct AfterLast {
+    mark: Mark,
+    /// The driver had reported the last receive before the mark was set, so no completion follows.
+    is_sure: bool,
+}
 
 /// Returns the number of slots for receives. Over iWARP events may be held back, and a receive has
 /// a slot until its event is reported.
@@ -162,37 +174,53 @@ impl Ep {
         }
     }
 
-    /// Takes the completions of the receives that were queued when this was called first. Returns
-    /// whether all are taken.
+    /// Takes the completions of the receives that were queued when this was called first, or first
+    /// after the driver's report. Returns whether all are taken, and is sure if none can follow.
     ///
     /// Context: process; sleeps.
-    fn has_taken_last(&self) -> bool {
-        let (shares, mark, is_freed) = {
+    fn take_last(&self) -> TakeLast {
+        let is_sure = !self.awaits_last_receive.load_acquire();
+        let (shares, after_last, is_freed) = {
             let inner = self.inner.lock();
             let is_freed = inner.phase == Phase::Freed;
             (inner.shares.clone(), inner.after_last, is_freed)
         };
-        let Some(shares) = shares else { return true };
-        if is_freed {
+        let Some(shares) = shares else {
+            return TakeLast::Taken { is_sure };
+        };
+        let is_taken = if is_freed {
             // Without events, they need no room in the ring.
-            let is_taken = shares.receives().evd().drain_fully();
-            Shares::end(shares);
-            return is_taken;
-        }
-        let mark = mark.unwrap_or_else(|| {
-            let mark = shares.receives().mark();
-            self.inner.lock().after_last = Some(mark);
-            mark
-        });
-        let is_taken = shares.receives().has_passed(mark);
+            let payer = Payer::Other(self.domain.ia.mem_cgroup());
+            shares.receives().evd().drain_fully(payer)
+        } else {
+            let known = after_last.filter(|known| known.is_sure == is_sure);
+            let after_last = known.unwrap_or_else(|| {
+                let mark = shares.receives().mark();
+                AfterLast { mark, is_sure }
+            });
+            self.inner.lock().after_last = Some(after_last);
+            shares.receives().has_passed(after_last.mark)
+        };
         Shares::end(shares);
-        is_taken
+        if is_taken {
+            TakeLast::Taken { is_sure }
+        } else {
+            TakeLast::Left
+        }
     }
 
     fn end_receives_after(self: &Arc<Self>, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds);
         let _ = queue().enqueue_delayed::<_, LAST_RECEIVE>(self.clone(), delay);
     }
+}
+
+/// Result of [`Ep::take_last`].
+enum TakeLast {
+    /// Completions are left, because their EVD is full.
+    Left,
+    /// All are taken. Without the driver's report another may follow.
+    Taken { is_sure: bool },
 }
 
 impl_has_delayed_work! {
@@ -204,7 +232,7 @@ impl WorkItem<LAST_RECEIVE> for Ep {
 
     /// All completions of receives are queued. Takes them, and continues the end of the connection.
     fn run(this: Arc<Self>) {
-        if !this.has_taken_last() {
+        let TakeLast::Taken { is_sure } = this.take_last() else {
             let pause = {
                 let mut inner = this.inner.lock();
                 let next = inner.drain_pause.saturating_mul(2).min(LONGEST_FULL_MS);
@@ -212,13 +240,12 @@ impl WorkItem<LAST_RECEIVE> for Ep {
             };
             this.end_receives_after(pause);
             return;
-        }
+        };
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
             inner.takes_shared = false;
             inner.after_last = None;
-            // Without the driver's report another completion may follow.
-            let is_sure = !this.awaits_last_receive.swap(false);
+            this.awaits_last_receive.swap(false);
             if let Some(shares) = &inner.shares {
                 shares.set_taken_all(is_sure);
             }

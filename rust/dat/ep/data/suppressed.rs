@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     dat::{
-        ep::Ep,
+        ep::{
+            Ep,
+            Inner, //
+        },
         prelude::*, //
     },
     model::{
@@ -54,15 +57,39 @@ impl Ep {
 
     /// Returns whether a suppressed request or a marker is outstanding.
     fn has_suppressed(&self) -> bool {
-        let mut from = 0;
-        loop {
-            // The lock is released between the parts of a long queue.
-            match self.inner.lock().requests.find_busy(from) {
-                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => return true,
+        let mut next = Search::Left(0);
+        // The lock is released between the parts of a long queue.
+        while let Search::Left(from) = next {
+            next = self.inner.lock().find_suppressed(from);
+        }
+        matches!(next, Search::Found)
+    }
+}
+
+/// Largest number of requests that are looked at in one critical section.
+const LOOKS: u32 = 64;
+
+/// Progress of a search.
+enum Search {
+    Found,
+    /// Not found so far. The slot to continue from follows.
+    Left(u32),
+    NotFound,
+}
+
+impl Inner {
+    /// Looks for a suppressed request or a marker in some slots, from `from` on.
+    fn find_suppressed(&self, mut from: u32) -> Search {
+        for _ in 0..LOOKS {
+            match self.requests.find_busy(from) {
+                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => {
+                    return Search::Found;
+                }
                 Scan::Busy(slot, _) => from = slot.saturating_add(1),
-                Scan::Idle(next) => from = next,
-                Scan::End => return false,
+                Scan::Idle(next) => return Search::Left(next),
+                Scan::End => return Search::NotFound,
             }
         }
+        Search::Left(from)
     }
 }

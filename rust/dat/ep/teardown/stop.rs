@@ -26,7 +26,10 @@ use crate::{
         Call,
         Phase, //
     },
-    sys::workqueue::cancel_delayed, //
+    sys::{
+        memcg::Payer,
+        workqueue::cancel_delayed, //
+    },
 };
 
 /// Milliseconds without progress after which the completions of freed Endpoints are given up. A
@@ -168,7 +171,7 @@ impl Ep {
         if self.inner.lock().unfinished() == 0 {
             return 0;
         }
-        self.drain_evds_fully();
+        self.drain_evds_fully(Payer::Caller);
         self.inner.lock().unfinished()
     }
 
@@ -182,11 +185,11 @@ impl Ep {
     /// Context: process; sleeps.
     ///
     /// [`Evd::drain_fully`]: crate::dat::evd::Evd::drain_fully
-    pub(in crate::dat) fn drain_evds_fully(&self) {
+    pub(in crate::dat) fn drain_evds_fully(&self, payer: Payer<'_>) {
         if let Some((receives, requests)) = self.dto_evds() {
-            receives.drain_fully();
+            receives.drain_fully(payer);
             if !Arc::ptr_eq(&receives, &requests) {
-                requests.drain_fully();
+                requests.drain_fully(payer);
             }
         }
     }
