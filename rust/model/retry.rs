@@ -40,11 +40,35 @@ pub(crate) struct RetryLimits {
     /// Shortest time-out for the path, encoded. With a shorter one, a request that is merely slow
     /// would be sent again.
     pub(crate) min_timeout: u8,
-    /// Largest retry count of the device.
+    /// Largest retry count that the device uses up.
     pub(crate) max_retries: u8,
+    /// The device never uses up a retry count of [`ENDLESS`].
+    pub(crate) may_be_endless: bool,
 }
 
+/// Largest retry count.
+pub(crate) const ENDLESS: u8 = 7;
+
+/// Milliseconds after which a connection to a silent peer fails, if it has to fail some time.
+pub(crate) const LONGEST_MS: u32 = 3_600_000;
+
 impl Retry {
+    /// Chooses the values for a peer that is waited for as long as the device allows: for ever, or
+    /// for [`LONGEST_MS`].
+    ///
+    /// If it is for ever, the interval is the shortest one. It is only the delay until a lost packet
+    /// is sent again.
+    pub(crate) fn for_any_time(limits: RetryLimits) -> Self {
+        if limits.may_be_endless {
+            Self {
+                timeout: limits.min_timeout.clamp(1, LONGEST),
+                count: ENDLESS,
+            }
+        } else {
+            Self::for_peer_timeout(LONGEST_MS, limits)
+        }
+    }
+
     /// Chooses the values with which a connection to a silent peer fails after at least
     /// `milliseconds`. It fails after no more than twice that, or after two of the shortest
     /// intervals if that is longer.

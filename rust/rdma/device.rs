@@ -11,6 +11,7 @@ use super::{
 use crate::{
     model::retry::{
         RetryLimits,
+        ENDLESS,
         LONGER_THAN_RNR, //
     },
     sys::net::NetRef, //
@@ -142,12 +143,14 @@ impl Device {
         if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
             RetryLimits {
                 min_timeout: path.max(LONGER_THAN_RNR),
-                max_retries: 6,
+                max_retries: ENDLESS - 1,
+                may_be_endless: true,
             }
         } else {
             RetryLimits {
                 min_timeout: path,
-                max_retries: 7,
+                max_retries: ENDLESS,
+                may_be_endless: false,
             }
         }
     }

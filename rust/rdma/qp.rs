@@ -264,7 +264,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Moves the queue pair from INIT to RTS (ready to send), with the attributes that the CM ID
     /// supplies. Returns the limits of RDMA reads that both sides accept.
     ///
-    /// A peer that does not answer for `peer_timeout_ms` breaks the connection, see [`Retry`]. Over
+    /// A peer that does not answer for `peer_timeout_ms` breaks the connection, and for `None` as
+    /// late as the device allows, see [`Retry`]. Over
     /// iWARP TCP sets that time-out.
     ///
     /// Context: process; sleeps.
@@ -272,7 +273,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         &self,
         id: &IdRef<'_>,
         mut depth: ReadDepth,
-        peer_timeout_ms: u32,
+        peer_timeout_ms: Option<u32>,
     ) -> Result<ReadDepth> {
         // INIT again: the access rights depend on the peer, which is known only now.
         for state in [
@@ -313,9 +314,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     ///
     /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also delay the retries of
     /// `rdma_cm`'s own messages.
-    fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
+    fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: Option<u32>) {
         let limits = self._pd.device().retry_limits(attr.timeout);
-        let retry = Retry::for_peer_timeout(peer_timeout_ms, limits);
+        let retry = match peer_timeout_ms {
+            Some(milliseconds) => Retry::for_peer_timeout(milliseconds, limits),
+            None => Retry::for_any_time(limits),
+        };
         attr.timeout = retry.timeout;
         attr.retry_cnt = retry.count;
     }

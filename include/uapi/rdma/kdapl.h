@@ -588,7 +588,7 @@ struct kdapl_evd_post_se {
  * @max_rdma_read_iov: maximum number of segments of an RDMA Read
  * @max_rdma_write_iov: maximum number of segments of an RDMA Write
  * @peer_timeout_ms: time after which a peer that does not respond makes the connection BROKEN, in
- *         milliseconds, at most KDAPL_PEER_TIMEOUT_MAX
+ *         milliseconds, at most KDAPL_PEER_TIMEOUT_MAX; or KDAPL_PEER_TIMEOUT_NONE
  * @keepalive_ms: time of silence after which an idle connection is BROKEN, in milliseconds:
  *         KDAPL_KEEPALIVE_MIN .. KDAPL_KEEPALIVE_MAX, or KDAPL_KEEPALIVE_NONE
  * @reserved: 0; space for further attributes
@@ -617,6 +617,7 @@ struct kdapl_ep_attr {
 
 #define KDAPL_RDMA_READS_DEFAULT 0xffffffff
 #define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds; one hour */
+#define KDAPL_PEER_TIMEOUT_NONE	0xffffffff
 #define KDAPL_KEEPALIVE_MIN	6000
 #define KDAPL_KEEPALIVE_MAX	3600000
 #define KDAPL_KEEPALIVE_NONE	0xffffffff

@@ -23,6 +23,7 @@ use kdapl_bindings::{
     KDAPL_KEEPALIVE_MIN,
     KDAPL_KEEPALIVE_NONE,
     KDAPL_PEER_TIMEOUT_MAX,
+    KDAPL_PEER_TIMEOUT_NONE,
     KDAPL_RDMA_READS_DEFAULT, //
 };
 
@@ -81,17 +82,20 @@ pub(crate) struct Attr {
     pub(crate) max_rdma_read_out: u32,
     pub(crate) max_rdma_read_iov: u32,
     pub(crate) max_rdma_write_iov: u32,
-    /// Milliseconds after which a connection to a peer that does not answer is broken. Without
-    /// effect over iWARP.
+    /// Milliseconds after which a connection to a peer that does not answer is broken, or
+    /// [`KDAPL_PEER_TIMEOUT_NONE`]. Without effect over iWARP.
     pub(crate) peer_timeout_ms: u32,
     /// Milliseconds of silence after which an idle connection is broken, or
     /// [`KDAPL_KEEPALIVE_NONE`].
     pub(crate) keepalive_ms: u32,
 }
 
-/// Returns the module parameter `peer_timeout_ms`. 0 is treated as 1, since it would mean no limit.
+/// Returns the module parameter `peer_timeout_ms`, as an attribute.
 fn default_peer_timeout_ms() -> u32 {
-    compat::parameter::<u32>(crate::module_parameters::peer_timeout_ms.value()).max(1)
+    match compat::parameter::<u32>(crate::module_parameters::peer_timeout_ms.value()) {
+        0 => KDAPL_PEER_TIMEOUT_NONE,
+        time => time.min(KDAPL_PEER_TIMEOUT_MAX),
+    }
 }
 
 /// Returns the module parameter `keepalive_ms`, as an attribute.
@@ -111,6 +115,15 @@ fn choose_keepalive(asked: u32, has_room: bool) -> DatResult<u32> {
         0 => Ok(KDAPL_KEEPALIVE_NONE),
         KDAPL_KEEPALIVE_MIN..=KDAPL_KEEPALIVE_MAX if has_room => Ok(asked),
         1.. => Err(DatError::Invalid(Arg::Attr)),
+    }
+}
+
+/// Returns the requested time-out for a silent peer, or the default for 0.
+fn choose_peer_timeout(asked: u32) -> DatResult<u32> {
+    match asked {
+        0 => Ok(default_peer_timeout_ms()),
+        KDAPL_PEER_TIMEOUT_NONE | ..=KDAPL_PEER_TIMEOUT_MAX => Ok(asked),
+        _ => Err(DatError::Invalid(Arg::Attr)),
     }
 }
 
@@ -194,14 +207,15 @@ impl Attr {
             max_rdma_read_out: choose_reads(asked.max_rdma_read_out, ia.max_read_out)?,
             max_rdma_read_iov: choose(asked.max_rdma_read_iov, DEFAULT_IOV, ia.max_read_iov)?,
             max_rdma_write_iov: choose(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
-            peer_timeout_ms: choose(
-                asked.peer_timeout_ms,
-                default_peer_timeout_ms(),
-                KDAPL_PEER_TIMEOUT_MAX,
-            )?,
+            peer_timeout_ms: choose_peer_timeout(asked.peer_timeout_ms)?,
             keepalive_ms: choose_keepalive(asked.keepalive_ms, has_room)?,
             ..asked
         })
+    }
+
+    /// Returns the time-out for a silent peer in milliseconds; `None` without one.
+    pub(in crate::dat::ep) fn peer_timeout_ms(&self) -> Option<u32> {
+        Some(self.peer_timeout_ms).filter(|time| *time != KDAPL_PEER_TIMEOUT_NONE)
     }
 
     /// Returns the wake-up mode of a direction: which completions wake a waiter.

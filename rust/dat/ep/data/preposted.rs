@@ -219,7 +219,7 @@ impl Ep {
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
             (qp.ok_or(ENODEV)?, inner.attr, inner.life)
         };
-        let depth = qp.connect(id, attr.read_depth(), attr.peer_timeout_ms)?;
+        let depth = qp.connect(id, attr.read_depth(), attr.peer_timeout_ms())?;
         Ok(Ready { qp, depth, life })
     }
 

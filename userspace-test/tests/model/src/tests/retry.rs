@@ -5,7 +5,8 @@
 use crate::rust::model::retry::{
     Retry,
     RetryLimits,
-    LONGER_THAN_RNR, //
+    LONGER_THAN_RNR,
+    LONGEST_MS, //
 };
 use proptest::prelude::*;
 
@@ -14,6 +15,7 @@ use proptest::prelude::*;
 const ROCE: RetryLimits = RetryLimits {
     min_timeout: 17,
     max_retries: 7,
+    may_be_endless: false,
 };
 
 /// The same on soft-RoCE, on which a retry count of 7 means no limit, and which counts a retry if
@@ -21,6 +23,7 @@ const ROCE: RetryLimits = RetryLimits {
 const SOFT: RetryLimits = RetryLimits {
     min_timeout: LONGER_THAN_RNR,
     max_retries: 6,
+    may_be_endless: true,
 };
 
 /// Returns the shortest and the longest time in nanoseconds until the connection fails.
@@ -82,7 +85,7 @@ fn the_time_out_is_at_least_that_of_the_path() {
         0,
         RetryLimits {
             min_timeout: 0,
-            max_retries: 7,
+            ..ROCE
         },
     );
     assert_eq!((retry.timeout, retry.count), (1, 1));
@@ -93,6 +96,7 @@ fn time_outs_beyond_the_encoding_are_the_longest() {
     let strange = RetryLimits {
         min_timeout: 255,
         max_retries: 0,
+        may_be_endless: false,
     };
     assert_eq!(
         Retry::for_peer_timeout(u32::MAX, strange),
@@ -110,6 +114,20 @@ fn time_outs_beyond_the_encoding_are_the_longest() {
     );
 }
 
+#[test]
+fn without_a_time_out_soft_roce_repeats_for_ever_and_an_adapter_for_an_hour() {
+    assert_eq!(
+        Retry::for_any_time(SOFT),
+        Retry {
+            timeout: LONGER_THAN_RNR,
+            count: 7
+        }
+    );
+    let (least, _) = failure_times(Retry::for_any_time(ROCE));
+    assert_eq!(LONGEST_MS, 3_600_000);
+    assert!(least >= 3_600_000_000_000, "{least} ns");
+}
+
 proptest! {
     #[test]
     fn a_silent_peer_fails_between_one_and_two_time_outs(
@@ -117,7 +135,7 @@ proptest! {
         shortest in 0..=20_u8,
         most in 4..=7_u8,
     ) {
-        let limits = RetryLimits { min_timeout: shortest, max_retries: most };
+        let limits = RetryLimits { min_timeout: shortest, max_retries: most, may_be_endless: false };
         let retry = Retry::for_peer_timeout(milliseconds, limits);
         prop_assert!((1..=31).contains(&retry.timeout), "{retry:?}");
         prop_assert!((1..=most).contains(&retry.count), "{retry:?}");
@@ -135,7 +153,7 @@ proptest! {
         shortest in 1..=20_u8,
         most in 1..=7_u8,
     ) {
-        let retry = Retry::for_peer_timeout(milliseconds, RetryLimits { min_timeout: shortest, max_retries: most });
+        let retry = Retry::for_peer_timeout(milliseconds, RetryLimits { min_timeout: shortest, max_retries: most, may_be_endless: false });
         let half = u64::from(most) * (4_096_u64 << (retry.timeout - 1));
         prop_assert!(
             retry.timeout == shortest || half < u64::from(milliseconds) * 1_000_000,

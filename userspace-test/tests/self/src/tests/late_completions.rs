@@ -93,6 +93,7 @@ const MLX5: u32 = 1;
 const QEDR: u32 = 11;
 
 fn queue_pair_is_kept(context: &Context) -> Result<()> {
+    context.packets_find_disguised()?;
     for (driver, is_kept) in [(QEDR, true), (MLX5, false)] {
         let parameters = format!("device={} driver_id={driver}", context.server.device);
         let disguise = Loaded::new("kdapl_disguise", &parameters)?;

@@ -44,6 +44,7 @@ impl Loose {
 }
 
 fn pair(context: &Context) -> Result<Pair> {
+    context.reads_arrive()?;
     Pair::new(context, Shape { memory: 2 * LENGTH, ..Default::default() })
 }
 
