@@ -137,7 +137,7 @@ fn bad_attributes(context: &Context) -> Result<()> {
         ("max_rdma_size", |attr, ia| attr.max_rdma_size = ia.max_rdma_size + 1),
         ("recv_completion_flags", |attr, _| attr.recv_completion_flags = 0x8000_0000),
         ("peer_timeout_ms", |attr, _| attr.peer_timeout_ms = KDAPL_PEER_TIMEOUT_MAX + 1),
-        ("endless peer_timeout_ms", |attr, _| attr.peer_timeout_ms = u32::MAX),
+        ("long peer_timeout_ms", |attr, _| attr.peer_timeout_ms = KDAPL_PEER_TIMEOUT_NONE - 1),
         ("short keepalive_ms", |attr, _| attr.keepalive_ms = KDAPL_KEEPALIVE_MIN - 1),
         ("long keepalive_ms", |attr, _| attr.keepalive_ms = KDAPL_KEEPALIVE_MAX + 1),
         ("keepalive_ms without room for a probe", |attr, ia| {
@@ -152,7 +152,9 @@ fn bad_attributes(context: &Context) -> Result<()> {
         refused_as(made, Type::INVALID_PARAMETER, Subtype::INVALID_ARG6)
             .map_err(|error| error.context(name))?;
     }
-    Ok(())
+    let attr = EpAttr { peer_timeout_ms: KDAPL_PEER_TIMEOUT_NONE, ..Default::default() };
+    let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(attr))?;
+    same("no time-out", ep.query()?.raw.attr.peer_timeout_ms, KDAPL_PEER_TIMEOUT_NONE)
 }
 
 fn bad_handles(context: &Context) -> Result<()> {
