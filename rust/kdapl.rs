@@ -46,7 +46,7 @@ module! {
         },
         peer_timeout_ms: u32 {
             default: 30_000,
-            description: "Milliseconds without an answer of the peer before a connection is broken; 0: never",
+            description: "Milliseconds without an answer before a connection is broken; 0: never",
         },
         keepalive_ms: u32 {
             default: 0,

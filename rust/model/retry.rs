@@ -56,8 +56,8 @@ impl Retry {
     /// Chooses the values for a peer that is waited for as long as the device allows: for ever, or
     /// for [`LONGEST_MS`].
     ///
-    /// If it is for ever, the interval is the shortest one. It is only the delay until a lost packet
-    /// is sent again.
+    /// If it is for ever, the interval is the shortest one: the delay until a lost packet is sent
+    /// again.
     pub(crate) fn for_any_time(limits: RetryLimits) -> Self {
         if limits.may_be_endless {
             Self {
