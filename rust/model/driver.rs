@@ -68,6 +68,9 @@ pub(crate) struct DriverProperties {
     /// A poll of a completion queue dereferences the queue pairs of the completions, even if they
     /// are destroyed.
     pub(crate) polls_use_qps: bool,
+    /// The driver never uses up a retry count of 7. It counts a retry whenever the time-out
+    /// expires, also while the receiver has requested a delay of up to 655 ms.
+    pub(crate) has_endless_retries: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -85,6 +88,7 @@ impl DriverProperties {
         allows_unsignalled: false,
         loses_receives: false,
         polls_use_qps: true,
+        has_endless_retries: false,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -99,6 +103,7 @@ impl DriverProperties {
         allows_unsignalled: false,
         loses_receives: false,
         polls_use_qps: false,
+        has_endless_retries: false,
     };
 
     /// mlx4 and mlx5.
@@ -133,6 +138,8 @@ impl DriverProperties {
         repeats_registrations: true,
         // `flush_recv_queue()` does not complete `qp->resp.wqe`.
         loses_receives: true,
+        // `COMPST_ERROR_RETRY`.
+        has_endless_retries: true,
         ..Self::TRUSTED
     };
 

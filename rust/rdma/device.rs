@@ -134,13 +134,8 @@ impl Device {
 
     /// Returns the limits of retransmission for a queue pair whose path has this encoded local ACK
     /// time-out.
-    ///
-    /// Soft-RoCE treats a retry count of 7 as endless. It counts a retry whenever the time-out
-    /// expires, also while the receiver has requested a delay of up to 655 ms.
     pub(super) fn retry_limits(&self, path: u8) -> RetryLimits {
-        // SAFETY: By the type invariant the device is registered. Its operations do not change.
-        let driver = unsafe { (*self.raw.as_ptr()).ops.driver_id };
-        if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
+        if self.driver().has_endless_retries {
             RetryLimits {
                 min_timeout: path.max(LONGER_THAN_RNR),
                 max_retries: ENDLESS - 1,

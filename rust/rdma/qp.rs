@@ -264,9 +264,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Moves the queue pair from INIT to RTS (ready to send), with the attributes that the CM ID
     /// supplies. Returns the limits of RDMA reads that both sides accept.
     ///
-    /// A peer that does not answer for `peer_timeout_ms` breaks the connection, and for `None` as
-    /// late as the device allows, see [`Retry`]. Over
-    /// iWARP TCP sets that time-out.
+    /// A peer that does not answer for `peer_timeout_ms` breaks the connection. `None` breaks it as
+    /// late as the device allows, see [`Retry`]. Over iWARP TCP sets that time-out.
     ///
     /// Context: process; sleeps.
     pub(crate) fn connect(

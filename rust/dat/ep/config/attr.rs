@@ -11,7 +11,8 @@ use crate::{
     model::{
         completion::WakeMode,
         handle::Direction,
-        keepalive, //
+        keepalive,
+        retry::LONGEST_MS, //
     },
     rdma::qp::{
         Capacity,
@@ -27,8 +28,9 @@ use kdapl_bindings::{
     KDAPL_RDMA_READS_DEFAULT, //
 };
 
-// The header tells consumers the shortest keepalive time.
+// The header tells consumers these times.
 const _: () = assert!(KDAPL_KEEPALIVE_MIN == keepalive::MIN_MS);
+const _: () = assert!(KDAPL_PEER_TIMEOUT_MAX == LONGEST_MS);
 
 /// Default number of DTOs in flight in each direction.
 const DEFAULT_DTOS: u32 = 256;

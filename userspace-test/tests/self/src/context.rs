@@ -6,7 +6,6 @@ use crate::harness::skip;
 use crate::hosts::{Host, Layout};
 use anyhow::{bail, Context as _, Result};
 use fastrand::Rng;
-use libkdapl::sys::KDAPL_PEER_TIMEOUT_NONE;
 use libkdapl::{Cno, ConnectionEvent, Evd, Event, Ia};
 use observe::threads::Patience;
 use std::cell::{Cell, RefCell};
@@ -184,16 +183,6 @@ impl Context {
             return skip("soft-RoCE finds the device of a packet by its driver");
         }
         Ok(())
-    }
-
-    /// Returns the `peer_timeout_ms` of connections that carry long messages. Soft-RoCE counts a
-    /// retry for each packet out of order, and a spoilt link uses up any number of them.
-    pub fn peer_timeout_of_long_messages(&self) -> u32 {
-        if self.link_is_spoilt() {
-            KDAPL_PEER_TIMEOUT_NONE
-        } else {
-            0
-        }
     }
 
     /// Checks whether an RDMA read of several packets may fail. If one packet of the response is

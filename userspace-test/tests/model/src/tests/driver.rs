@@ -72,6 +72,11 @@ fn only_soft_roce_is_known_to_lose_receives() {
 }
 
 #[test]
+fn only_soft_roce_is_known_to_retry_for_ever() {
+    exactly(&[id::RXE], |driver| driver.has_endless_retries);
+}
+
+#[test]
 fn polls_may_use_the_queue_pairs_of_qedr_and_of_unknown_drivers() {
     let harmless = [
         id::MLX5,

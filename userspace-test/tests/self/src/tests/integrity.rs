@@ -14,6 +14,7 @@ use crate::end::{Pair, Shape};
 use crate::expect::done;
 use anyhow::{ensure, Context as _, Result};
 use flow::Flow;
+use libkdapl::sys::KDAPL_PEER_TIMEOUT_NONE;
 use libkdapl::DtoOperation;
 
 tests! {
@@ -86,13 +87,12 @@ fn lengths(context: &Context, largest: usize, limit: usize) -> Vec<usize> {
 }
 
 fn up_to_64_mib(context: &Context) -> Result<()> {
-    let largest = if context.link_is_spoilt() {
-        // A packet out of order costs a round trip: a MiB takes 40 seconds.
-        128 << 10
+    let (largest, peer_timeout_ms) = if context.link_is_spoilt() {
+        // Each packet out of order costs a round trip, so a MiB takes 40 seconds, and a retry.
+        (128 << 10, KDAPL_PEER_TIMEOUT_NONE)
     } else {
-        (64.0 * context.settings.effort).clamp(1.0, 64.0) as usize * (1 << 20)
+        ((64.0 * context.settings.effort).clamp(1.0, 64.0) as usize * (1 << 20), 0)
     };
-    let peer_timeout_ms = context.peer_timeout_of_long_messages();
     let shape = Shape {
         memory: largest,
         requests: 64,
