@@ -235,7 +235,9 @@ static int race(struct scene *scene)
 		UNTIL(!dat_lmr_invalidate(scene->lmr, scene->pair.ep[1], cookie(2), SUPPRESS));
 	else
 		SAME(atomic_read(&registrations), 0);
-	UNTIL(!fmr(scene, scene->pair.ep[1], 1, SUPPRESS));
+	/* The write of the peer is ordered with the registration only by its completion. */
+	UNTIL(!fmr(scene, scene->pair.ep[1], 1, DEFAULT));
+	TRY(next_dto(scene->pair.dto[1], DAT_DTO_LMR_FMR, 1, 0));
 	return fmr_peer_access(scene, (u64)scene->pages, scene->pages);
 }
 
