@@ -10,15 +10,12 @@ use libkdapl::{
     CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Error, Event, Extensions, Segment,
     Type,
 };
-use std::time::{Duration, Instant};
 
 /// Offset of the client's own memory in its region.
 const AT: usize = 8192;
 const RECEIVED: u64 = 80;
 const POSTED: u64 = 81;
 const IMMED: u32 = 0x0102_0304;
-/// Time after which an end whose queue pair has refused an access breaks by itself.
-const DELAY: Duration = Duration::from_millis(20);
 const SUMMAND: u64 = 3;
 const SWAPPED: u64 = 0x1111_2222_3333_4444;
 
@@ -159,7 +156,7 @@ impl Access<'_> {
     }
 
     /// Checks that the connection breaks, and that nothing else has happened.
-    fn breaks(&self, posted_at: Instant, before: &[Vec<u8>; 3]) -> Result<()> {
+    fn breaks(&self, before: &[Vec<u8>; 3]) -> Result<()> {
         let (context, pair) = (self.scene.stage.context, &self.scene.pair);
         let event = context.next(&pair.client.request)?;
         let Event::Dto(dto) = event else { bail!("expected a completion, got {event}") };
@@ -167,7 +164,7 @@ impl Access<'_> {
         same("cookie", dto.cookie, POSTED)?;
         let allowed = self.failures();
         ensure!(allowed.contains(&dto.status), "expected one of {allowed:?}, got {event}");
-        self.connection_breaks(posted_at)?;
+        self.connection_breaks()?;
         if self.column.receive().is_some() {
             self.receive_fails()?;
         }
@@ -177,32 +174,34 @@ impl Access<'_> {
             .try_for_each(empty)
     }
 
-    /// Checks the last events of the connection. Over TCP the report of an error races with the end
-    /// of the stream, so that either is right. Elsewhere they are BROKEN at the end whose queue
-    /// pair has failed, and DISCONNECTED at its peer. When a peer's access is refused both fail,
-    /// the server's after a delay, which a slow machine may exceed.
-    fn connection_breaks(&self, posted_at: Instant) -> Result<()> {
+    /// Checks the last events of the connection. An end whose queue pair has failed has BROKEN, and
+    /// its peer has DISCONNECTED. When a peer's access is refused both fail: the client's with the
+    /// refusal, the server's by a timer, unless the client's disconnect arrives before. Over TCP,
+    /// and if the refusal is lost, either end may be the first.
+    fn connection_breaks(&self) -> Result<()> {
         let (context, pair) = (self.scene.stage.context, &self.scene.pair);
-        if context.client.is_siw() {
-            connection_over(&context.next(&pair.client.connect)?)?;
-            return connection_over(&context.next(&pair.server.connect)?);
+        let client = context.next(&pair.client.connect)?;
+        let server = context.next(&pair.server.connect)?;
+        if context.client.is_siw() || context.link_is_spoilt() {
+            connection_over(&client)?;
+            return connection_over(&server);
         }
-        let (failed, other) = match self.column {
-            Column::Invalidate => (&pair.server, &pair.client),
-            _ => (&pair.client, &pair.server),
-        };
-        connection(&context.next(&failed.connect)?, ConnectionEvent::Broken)?;
-        let event = context.next(&other.connect)?;
         match self.column {
-            Column::Invalidate => connection(&event, ConnectionEvent::Disconnected),
-            _ if posted_at.elapsed() < DELAY => connection(&event, ConnectionEvent::Disconnected),
-            _ => connection_over(&event),
+            Column::Invalidate => {
+                connection(&server, ConnectionEvent::Broken)?;
+                connection(&client, ConnectionEvent::Disconnected)
+            }
+            _ => {
+                connection(&client, ConnectionEvent::Broken)?;
+                connection_over(&server)
+            }
         }
     }
 
     /// Returns the statuses of a completion that the peer does not allow.
     fn failures(&self) -> &'static [DtoStatus] {
-        let is_siw = self.scene.stage.context.client.is_siw();
+        let context = self.scene.stage.context;
+        let is_siw = context.client.is_siw();
         match self.column {
             // The message itself arrives: soft-RoCE and siw acknowledge it.
             Column::Invalidate => &[DtoStatus::Success],
@@ -212,6 +211,8 @@ impl Access<'_> {
             }
             // siw ends the stream, and does not report the reason to the reader.
             Column::Read if is_siw => &[DtoStatus::Flushed],
+            // The refusal may be lost. Then the server's disconnect ends the operation.
+            _ if context.link_is_spoilt() => &[DtoStatus::RemoteAccess, DtoStatus::Flushed],
             _ => &[DtoStatus::RemoteAccess],
         }
     }
@@ -259,13 +260,10 @@ fn cell(stage: &Stage, row: &Row, column: Column) -> Result<()> {
     let before = scene.memory();
     let effect = fact(stage, row, column);
     let expected = if effect == Cell::May { access.effect(&before) } else { before };
-    let posted_at = Instant::now();
     let posted = access.post();
     match effect {
         Cell::May => posted.map_err(Into::into).and_then(|()| access.succeeds(&expected)),
-        Cell::MayNot => {
-            posted.map_err(Into::into).and_then(|()| access.breaks(posted_at, &expected))
-        }
+        Cell::MayNot => posted.map_err(Into::into).and_then(|()| access.breaks(&expected)),
         Cell::None => {
             let error = match column {
                 Column::Read => Type::MODEL_NOT_SUPPORTED,
