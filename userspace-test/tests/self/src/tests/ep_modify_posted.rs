@@ -221,7 +221,7 @@ fn reset_with_short_evd(context: &Context) -> Result<()> {
                 same("subtype", error.subtype(), Some(Subtype::RESOURCE_TEVD))?;
                 Ok(false)
             }
-            outcome => Ok(outcome.map(|()| true)?),
+            outcome => Ok(outcome.map(|_| true)?),
         }
     })?;
     short.free()?;

@@ -262,11 +262,10 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
         let _ = write!(told, "{event} {count}, ");
     }
     println!("{told}{transfers} good transfers in each direction");
-    let established = victim.outcomes.get(ConnectionEvent::Established.name());
-    ensure!(
-        established.is_some() && transfers > 0,
-        "no connection was established, or no transfer done"
-    );
+    ensure!(transfers > 0, "no transfer was done");
+    let is_established = victim.outcomes.contains_key(ConnectionEvent::Established.name());
+    // A spoilt link may delay each of the few replies of a phase too long.
+    ensure!(is_established || context.link_is_spoilt(), "no connection was established");
     victim.targets.intact()?;
     // One more transfer, after the peers have ended.
     good_transfer(context, &pair)

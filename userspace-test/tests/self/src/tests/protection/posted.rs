@@ -2,14 +2,24 @@
 //! LMRs that are freed while a DTO is posted.
 
 use super::stage::{Scene, Stage, LOCAL, PART};
+use crate::context::Context;
 use crate::end::Pair;
 use crate::expect::{connection_over, dto, empty, same};
-use anyhow::{ensure, Result};
-use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Segment};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Event, Segment};
+
+/// Returns the statuses of a send whose receive has failed.
+fn send_statuses(context: &Context) -> &'static [DtoStatus] {
+    match (context.client.is_siw(), context.link_is_spoilt()) {
+        // A send is complete when TCP has it, unless the peer's end of the stream is faster.
+        (true, _) => &[DtoStatus::Success, DtoStatus::Flushed, DtoStatus::LocalEp],
+        (_, true) => &[DtoStatus::RemoteResponder, DtoStatus::Flushed],
+        _ => &[DtoStatus::RemoteResponder],
+    }
+}
 
 /// Frees the LMR of a posted receive; then its message arrives. DAT: the DTO fails, and with it the
-/// connection. Soft-RoCE reports the receive as malformed, siw as
-/// one of a broken transport.
+/// connection. Soft-RoCE reports the receive as malformed, siw as one of a broken transport.
 pub fn freed(stage: &Stage) -> Result<()> {
     let (scene, context) = (Scene::new(stage)?, stage.context);
     let Pair { client, server, .. } = &scene.pair;
@@ -20,15 +30,14 @@ pub fn freed(stage: &Stage) -> Result<()> {
     let before = scene.memory();
     client.send(0, PART, 32)?;
     let is_siw = context.server.is_siw();
-    // Over iWARP a send is complete when TCP has it.
-    let (received, sent) = match is_siw {
-        true => (DtoStatus::Transport, DtoStatus::Success),
-        false => (DtoStatus::LocalEp, DtoStatus::RemoteResponder),
-    };
+    let received = if is_siw { DtoStatus::Transport } else { DtoStatus::LocalEp };
     let event = context.next(&server.recv)?;
     same("cookie", dto(&event, DtoOperation::Receive, received)?.cookie, 31)?;
     let event = context.next(&client.request)?;
-    same("cookie", dto(&event, DtoOperation::Send, sent)?.cookie, 32)?;
+    let Event::Dto(sent) = event else { bail!("expected a completion, got {event}") };
+    same("send", (sent.operation, sent.cookie), (DtoOperation::Send, 32))?;
+    let allowed = send_statuses(context);
+    ensure!(allowed.contains(&sent.status), "expected one of {allowed:?}, got {event}");
     for end in [client, server] {
         connection_over(&context.next(&end.connect)?)?;
     }
