@@ -36,6 +36,7 @@ extern const struct ktest upcall_tests[];
 extern const struct ktest race_tests[];
 extern const struct ktest traffic_tests[];
 extern const struct ktest object_tests[];
+extern const struct ktest private_data_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest remote_tests[];

@@ -40,6 +40,9 @@ tests! {
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
     cno_agent, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
     service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
+    private_data_copied, 60, "In the kernel, the private data of an endpoint and of a request are copied, as many as there is room for";
+    private_data_of_freed_ep, 60, "In the kernel, the event of an endpoint that has been freed has no private data";
+    private_data_race, 120, "In the kernel, private data are copied whole, or refused, while another thread frees the endpoint or answers the request";
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
     connect_refusals, 60, "In the kernel, each connect that must be refused gets the code of the table";
@@ -219,6 +222,7 @@ kernel_tests! {
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
+    private_data_copied private_data_of_freed_ep private_data_race
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
