@@ -641,13 +641,18 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  * dat_lmr_free() - free an LMR
  * @lmr: LMR
  *
- * On return, no context of the LMR is valid, and the device does not access the memory.
+ * After success no context of the LMR is valid, and the device does not access the memory. After an
+ * error nothing has changed: the memory must stay.
+ *
+ * Takes completions from the queues of all EPs, whose events are queued, and waits up to 100 ms for
+ * requests with DAT_COMPLETION_SUPPRESS_FLAG that use the memory. Posts that name the LMR meanwhile
+ * are refused with DAT_PROTECTION_VIOLATION.
  *
  * Context: process; sleeps.
  *
- * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while an RMR is bound to the
- * memory, or the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding;
- * DAT_RESERVED_LMR.
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while a DTO that names memory
+ * of dat_lmr_kcreate() is outstanding on an EP or an SRQ, an RMR is bound to the memory, or the
+ * completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR.
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 

@@ -30,7 +30,7 @@ use kernel::ffi::c_void;
 /// # Invariants
 ///
 /// The pointer is null, or valid for writes of that size for the duration of the call.
-struct Buffer(*mut c_void);
+pub(super) struct Buffer(*mut c_void);
 
 // SAFETY: The header declares a pointer to `void`.
 unsafe impl Argument for Buffer {

@@ -4,6 +4,7 @@
 //! device.
 
 mod acknowledgement;
+mod ends;
 mod give_up;
 mod stop;
 
@@ -13,6 +14,7 @@ use super::{
     connect::HeldQueue,
     Ep,
     Kept,
+    Named,
     CONNECT,
     FAILURE,
     LAST_RECEIVE,
@@ -140,6 +142,7 @@ impl Ep {
                     Requests::new(SlotStorage::none(), false),
                 ),
                 core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::none())),
+                core::mem::replace(&mut inner.named, Named::none()),
                 core::mem::replace(&mut inner.held, HeldQueue::new(KVVec::new())),
             )
         };

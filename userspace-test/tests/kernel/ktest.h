@@ -39,6 +39,7 @@ extern const struct ktest object_tests[];
 extern const struct ktest private_data_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
+extern const struct ktest lmr_use_tests[];
 extern const struct ktest remote_tests[];
 extern const struct ktest region_tests[];
 extern const struct ktest region_limit_tests[];

@@ -105,9 +105,14 @@ impl Ep {
         })?;
         ep.stop_freed();
         flush_freed(|| ep.unfinished());
-        // On an error another thread has taken the Endpoint out of the table, and ends it.
+        let end = ep.domain.begin_end();
         let taken = eps.take(handle, |_| Ok(()));
-        let _ = taken.map(|ep| ep.end());
+        let is_mine = taken.map(|ep| ep.end()).is_ok();
+        drop(end);
+        if !is_mine {
+            // Another thread has taken the Endpoint out of the table, and ends it.
+            ep.domain.await_ends();
+        }
         Ok(())
     }
 
