@@ -258,12 +258,23 @@ impl Ep {
     /// counts no DTOs whose EVD is full: their completions may wait in its spill, whose memory is
     /// charged to `payer`.
     ///
+    /// A driver may need the QP for the poll of each completion. Then the number is that of
+    /// [`Ep::unpolled`].
+    ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn unflushed(&self, payer: Payer<'_>) -> u32 {
-        if self.inner.lock().unfinished() == 0 {
-            return 0;
-        }
+        let needs_qp = {
+            let inner = self.inner.lock();
+            if inner.unfinished() == 0 {
+                return 0;
+            }
+            let qp = inner.qp.as_ref();
+            qp.is_some_and(|qp| qp.is_used_by_late_polls())
+        };
         self.drain_evds_fully(payer);
+        if needs_qp {
+            return self.unpolled();
+        }
         let inner = self.inner.lock();
         let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {
             Ok(evd) if !evd.is_full() => outstanding,
