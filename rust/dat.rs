@@ -39,6 +39,7 @@
 //! | lock | kind | protects |
 //! |---|---|---|
 //! | `Rmr::state` | mutex | the bind of an RMR |
+//! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `ListenAddress::shared` | mutex | creating and destroying a listener at the shared port |
@@ -72,7 +73,6 @@
 //! | `IaBase::link` | mutex | the adapter's reference to its device |
 //! | `Pz::pd` | mutex | the protection domain of a Protection Zone |
 //! | `Srq::charge` | mutex | the charge for a shared receive queue, while it is resized |
-//! | `Lmr::backing` | mutex | the memory region of an LMR |
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |

@@ -22,6 +22,7 @@ mod fmr;
 mod ia;
 mod list;
 mod memory;
+mod private_data;
 mod region;
 pub(crate) mod registry;
 mod request;

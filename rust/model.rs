@@ -67,6 +67,7 @@ pub(crate) mod ring_size;
 pub(crate) mod segments;
 pub(crate) mod shared_receives;
 pub(crate) mod shared_timer;
+pub(crate) mod slot_contexts;
 pub(crate) mod streams;
 pub(crate) mod trace;
 pub(crate) mod upcall;

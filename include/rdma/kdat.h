@@ -233,8 +233,10 @@ typedef struct dat_cr_arrival_event_data {
  * struct dat_connection_event_data - data of DAT_CONNECTION_EVENT_*
  * @ep_handle: EP of the connection
  * @private_data_size: size of @private_data
- * @private_data: private data that the peer sent with its accept or reject, or NULL; valid until
- *         the EP is freed or connects again
+ * @private_data: private data that the peer sent with its accept or reject, or NULL if there are
+ *         none or the EP has been freed. They are part of the EP: valid until dat_ep_free() of it or
+ *         dat_ia_close() is called, and unchanged until the EP connects or accepts again. If another
+ *         thread may call one of these meanwhile, use kdapl_ep_private_data(), which copies them.
  */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;
@@ -639,13 +641,18 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  * dat_lmr_free() - free an LMR
  * @lmr: LMR
  *
- * On return, no context of the LMR is valid, and the device does not access the memory.
+ * After success no context of the LMR is valid, and the device does not access the memory. After an
+ * error nothing has changed: the memory must stay.
+ *
+ * Takes completions from the queues of all EPs, whose events are queued, and waits up to 100 ms for
+ * requests with DAT_COMPLETION_SUPPRESS_FLAG that use the memory. Posts that name the LMR meanwhile
+ * are refused with DAT_PROTECTION_VIOLATION.
  *
  * Context: process; sleeps.
  *
- * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while an RMR is bound to the
- * memory, or the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding;
- * DAT_RESERVED_LMR.
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while a DTO that names memory
+ * of dat_lmr_kcreate() is outstanding on an EP or an SRQ, an RMR is bound to the memory, or the
+ * completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR.
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 
@@ -1178,6 +1185,20 @@ DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
 DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
 			     DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
 /**
+ * kdapl_ep_private_data() - copy the private data that the peer sent with its accept or reject
+ * @ep: EP
+ * @private_data_size: in: size of the buffer @private_data; out: size of the private data, also if
+ *         that is larger than the buffer
+ * @private_data: out: private data, as many as the buffer has room for; may be NULL if its size is 0
+ *
+ * Any thread may free the EP meanwhile: the call then copies them, or returns DAT_INVALID_HANDLE.
+ * The EP has private data from DAT_CONNECTION_EVENT_ESTABLISHED or _PEER_REJECTED on, until it
+ * connects or accepts again. An EP that has accepted a CR has none. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_ep_private_data(DAT_EP_HANDLE ep, DAT_COUNT *private_data_size, void *private_data);
+/**
  * dat_ep_set_watermark() - limit the receive buffers that an EP has
  * @ep: EP
  * @soft_high: number of buffers, or DAT_WATERMARK_INFINITE. One event DAT_ASYNC_ERROR_EP_BROKEN with
@@ -1439,10 +1460,12 @@ typedef struct dat_csp_param {
 
 /**
  * struct dat_cr_param - parameters of a CR
- * @remote_ia_address_ptr: address of the peer; valid until the CR is answered
+ * @remote_ia_address_ptr: address of the peer; valid as long as @private_data
  * @remote_port_qual: port of the peer
  * @private_data_size: size of @private_data
- * @private_data: private data of the request; valid until the CR is answered
+ * @private_data: private data of the request. They are part of the CR: valid until dat_cr_accept(),
+ *         dat_cr_reject() or dat_cr_handoff() of it or dat_ia_close() is called. If another thread
+ *         may call one of these meanwhile, use kdapl_cr_private_data(), which copies them.
  * @local_ep_handle: EP that came with the request, or DAT_HANDLE_NULL
  */
 typedef struct dat_cr_param {
@@ -1490,6 +1513,19 @@ DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp, u64 mask, DAT_CSP_PARAM *param);
 DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp);
 
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
+/**
+ * kdapl_cr_private_data() - copy the private data of a CR
+ * @cr: CR
+ * @private_data_size: in: size of the buffer @private_data; out: size of the private data, also if
+ *         that is larger than the buffer
+ * @private_data: out: private data, as many as the buffer has room for; may be NULL if its size is 0
+ *
+ * Any thread may answer the CR meanwhile: the call then copies them, or returns
+ * DAT_INVALID_HANDLE. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_cr_private_data(DAT_CR_HANDLE cr, DAT_COUNT *private_data_size, void *private_data);
 /**
  * dat_cr_accept() - accept a CR
  * @cr: CR, freed on success

@@ -30,7 +30,12 @@ pub(crate) use self::{
 pub(super) use self::{
     ia_base::Place,
     objects::Reservation,
-    slots::SlotStorage,
+    slots::{
+        contexts,
+        ContextStorage,
+        Contexts,
+        SlotStorage, //
+    },
     users::{
         InUse,
         Shared,

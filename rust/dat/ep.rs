@@ -73,6 +73,7 @@ use self::{
         receive_slots,
         AfterLast,
         Kept,
+        Named,
         Plan,
         Preposted,
         RecvWatch,
@@ -183,6 +184,8 @@ struct Inner {
     /// whose event is due.
     receives: DtoSlots<SlotStorage>,
     registrations: Registrations,
+    /// LMR contexts of both, if the consumer is a kernel module.
+    named: Named,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
     /// Set once the driver has reported the last one of those receives, or has not in time.
@@ -234,6 +237,7 @@ impl Inner {
             after_last: None,
             drain_pause: FULL_MS,
             registrations: Registrations::none(),
+            named: Named::new(domain, &attr, parts_srq.as_deref(), flags)?,
             connection: Connection::none(domain.ia.attr().address),
             held: HeldQueue::new(KVVec::new()),
             life: 0,

@@ -127,7 +127,7 @@ impl Ia {
             return Err(Kind::PrivilegesViolation.into());
         }
         let handle = Handle::random(HandleKind::Ia, random_u64());
-        let base = IaBase::new(handle, net, place)?;
+        let base = IaBase::new(handle, net, place, consumer == Consumer::Kernel)?;
         let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
         let this = Self::new(base, &device, qlen)?;
         if let Err(error) = device.watch(this.clone()) {

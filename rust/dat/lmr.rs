@@ -200,6 +200,7 @@ impl Lmr {
             length: param.length,
             writable: param.privileges & privilege::LOCAL_WRITE != 0,
             memory,
+            is_hidden: false,
         };
         let mapped = region.memory.of_kernel().cloned().map(MappedMemory::Kernel);
         pz.add_region(param.lmr_context, region)?;
@@ -226,6 +227,35 @@ impl Lmr {
             return Err(error);
         }
         Ok((handle, param))
+    }
+
+    /// Frees the LMR: `dat_lmr_free`. `is_used` returns whether a DTO in flight names an LMR context
+    /// that no post can name meanwhile. It is asked for memory of the kernel only: the device needs
+    /// no key for that, which would end with the LMR.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (LMR); RESERVED_LMR; INVALID_STATE (LMR in use) also while a DTO uses the
+    /// memory.
+    pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
+        let freed = {
+            let mut backing = self.backing.lock();
+            let hidden = backing.as_ref().map(Backing::hide);
+            if hidden.flatten().is_some_and(is_used) {
+                backing.as_ref().map(Backing::show);
+                return Err(in_use());
+            }
+            if let Err(error) = lmrs.take(self.handle, Self::may_free) {
+                backing.as_ref().map(Backing::show);
+                return Err(error);
+            }
+            backing.take()
+        };
+        drop(freed);
+        self.role.release();
+        Ok(())
     }
 
     /// Returns the parameters: `dat_lmr_query`.
@@ -258,10 +288,7 @@ impl Object for Lmr {
     fn may_free(&self) -> DatResult {
         self.role.unless_reserved()?;
         if self.users.any() || self.role.is_busy() {
-            return Err(DatError::new(
-                Kind::InvalidState,
-                Subtype::InvalidStateLmrInUse,
-            ));
+            return Err(in_use());
         }
         Ok(())
     }
@@ -284,6 +311,28 @@ impl Drop for Backing {
         self.pz.remove_region(self.lmr_context);
         drop(self.registration.take());
     }
+}
+
+impl Backing {
+    /// Forbids posts to name memory of the kernel. Returns its LMR context; `None` for memory of a
+    /// process.
+    fn hide(&self) -> Option<u32> {
+        let is_of_kernel = matches!(self.mapped, Some(MappedMemory::Kernel(_)));
+        is_of_kernel.then(|| {
+            self.pz.hide_region(self.lmr_context, true);
+            self.lmr_context
+        })
+    }
+
+    /// Allows posts to name the memory again.
+    fn show(&self) {
+        self.pz.hide_region(self.lmr_context, false);
+    }
+}
+
+/// Returns the error for an LMR that is in use.
+fn in_use() -> DatError {
+    DatError::new(Kind::InvalidState, Subtype::InvalidStateLmrInUse)
 }
 
 /// Checks the range of a region.

@@ -77,6 +77,8 @@ pub(super) struct Region {
     /// Receives and RDMA reads may write to this memory.
     pub(super) writable: bool,
     pub(super) memory: Memory,
+    /// The LMR is being freed.
+    pub(super) is_hidden: bool,
 }
 
 /// Addressing of a region's memory in work requests.
@@ -295,6 +297,13 @@ impl Pz {
         Ok(())
     }
 
+    /// Forbids or allows posts to use an LMR context that is kept.
+    pub(super) fn hide_region(&self, context: u32, is_hidden: bool) {
+        if let Some(region) = self.regions.lock().get_mut(&context) {
+            region.is_hidden = is_hidden;
+        }
+    }
+
     /// Forbids posts to use an LMR context.
     pub(super) fn remove_region(&self, context: u32) {
         let node = self.regions.lock().remove_node(&context);
@@ -331,6 +340,9 @@ impl Pz {
         };
         match regions.get(&segment.context) {
             Some(region) if region.holds(segment.address, segment.length) => {
+                if region.is_hidden {
+                    return Err(DatError::new(Kind::ProtectionViolation, protection));
+                }
                 if !region.allows(to) {
                     return Err(DatError::new(Kind::PrivilegesViolation, privileges));
                 }

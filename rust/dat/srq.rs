@@ -28,6 +28,9 @@ use self::{
 };
 use super::{
     base::{
+        contexts,
+        ContextStorage,
+        Contexts,
         IaBase,
         InUse,
         Object,
@@ -95,6 +98,8 @@ struct Inner {
     queue: Option<Arc<RdmaSrq<Srq>>>,
     pz: Option<InUse<Pz>>,
     receives: SharedReceives<SlotStorage>,
+    /// LMR contexts of the receives, if the consumer is a kernel module.
+    named: Contexts,
     members: Members,
     /// Number of Endpoints' QPs that ever used the SRQ.
     serial: u64,
@@ -128,6 +133,14 @@ fn refused(error: Error) -> DatError {
         Kind::ModelNotSupported.into()
     } else {
         error.into()
+    }
+}
+
+/// Returns the number of slots whose LMR contexts are kept: those of a process are not.
+fn slots_named(ia: &IaBase, slots: u32) -> u32 {
+    match ia.is_of_kernel {
+        true => slots,
+        false => 0,
     }
 }
 
@@ -167,6 +180,11 @@ impl Srq {
         let inner = Inner {
             queue: None,
             receives: SharedReceives::new(storage),
+            named: contexts(
+                slots_named(ia, attr.max_recv_dtos),
+                attr.max_recv_iov,
+                GFP_KERNEL_ACCOUNT,
+            )?,
             members: Members::new(),
             serial: 0,
             pz: None,
@@ -250,9 +268,14 @@ impl Srq {
         let queue = self.inner.lock().queue.clone().ok_or(DatError::device())?;
         if max_recv_dtos > self.inner.lock().receives.capacity() {
             let storage = SlotStorage::new(max_recv_dtos, GFP_KERNEL_ACCOUNT)?;
+            let slots = slots_named(&self.ia, max_recv_dtos);
+            let named = ContextStorage::new(slots, self.max_iov, GFP_KERNEL_ACCOUNT)?;
             pools.grow(max_recv_dtos)?;
             queue.resize(max_recv_dtos).map_err(refused)?;
-            let old = self.inner.lock().receives.grow(storage);
+            let old = {
+                let mut inner = self.inner.lock();
+                (inner.receives.grow(storage), inner.named.grow(named))
+            };
             drop(old);
         }
         // A shorter queue keeps its memory: the receives keep their slots.

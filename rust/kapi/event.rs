@@ -32,16 +32,15 @@ fn pointer(value: u64) -> *mut c_void {
     core::ptr::without_provenance_mut(value as usize)
 }
 
-/// Returns the address of the private data that the peer of an Endpoint (EP) sent with its reply;
-/// null if there are none.
-fn peer_data(adapter: u32, ep: u64, size: u32) -> *mut c_void {
+/// Returns the address and the size of the private data that the peer of an Endpoint (EP) sent with
+/// its reply; null and 0 if there are none, or if the EP has been freed since.
+fn peer_data(adapter: u32, ep: u64, size: u32) -> (*mut c_void, u32) {
+    const NONE: (*mut c_void, u32) = (core::ptr::null_mut(), 0);
     if size == 0 {
-        return core::ptr::null_mut();
+        return NONE;
     }
     let ep = Adapter::numbered(adapter).and_then(|this| this.ia.get::<Ep>(ep).ok());
-    ep.map_or(core::ptr::null_mut(), |ep| {
-        ep.peer_data_at().cast_mut().cast()
-    })
+    ep.map_or(NONE, |ep| (ep.peer_data_at().cast_mut().cast(), size))
 }
 
 /// Returns the address of an adapter's IP address, valid while the adapter is open; null if it is
@@ -182,10 +181,11 @@ fn other_data(adapter: u32, event: &Event) -> bindings::DAT_EVENT_DATA {
             private_data_size,
             ..
         } => {
+            let (private_data, size) = peer_data(adapter, ep, private_data_size);
             data.connect_event_data = bindings::DAT_CONNECTION_EVENT_DATA {
                 ep_handle: Adapter::raw_of(adapter, ep),
-                private_data_size: count(private_data_size),
-                private_data: peer_data(adapter, ep, private_data_size),
+                private_data_size: count(size),
+                private_data,
             };
         }
         Event::Async { object, reason, .. } => {

@@ -122,6 +122,14 @@ impl<T> Out<T> {
     }
 }
 
+impl<T: Copy> Out<T> {
+    /// Reads the value of an argument that is input, too; returns `None` for NULL.
+    pub(super) fn get(&self) -> Option<T> {
+        // SAFETY: By the type invariant the pointer, which is not null, is valid for reads.
+        (!self.0.is_null()).then(|| unsafe { self.0.read() })
+    }
+}
+
 impl Out<*mut c_void> {
     /// Writes a handle, unless the pointer is NULL.
     pub(super) fn put_handle(&self, handle: KernelHandle) {
@@ -130,8 +138,7 @@ impl Out<*mut c_void> {
 
     /// Returns whether the caller passed a handle in the output argument.
     pub(super) fn has_handle(&self) -> bool {
-        // SAFETY: By the type invariant the pointer, which is not null, is valid for reads.
-        !self.0.is_null() && !unsafe { self.0.read() }.is_null()
+        self.get().is_some_and(|handle| !handle.is_null())
     }
 }
 

@@ -58,6 +58,11 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         self.slots.outstanding()
     }
 
+    /// Searches for a receive in the slots from `from` on: see [`DtoSlots::find_busy`].
+    pub(crate) fn find_busy(&self, from: u32) -> Scan {
+        self.slots.find_busy(from)
+    }
+
     /// Allocates a slot for a receive; `None` at the limit.
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
         if self.posted() >= self.limit {

@@ -78,6 +78,9 @@ pub(crate) struct IaBase {
     user: User,
     /// Charge for the adapter itself.
     _object: FixedCharge,
+    /// The consumer is a kernel module. Memory of the kernel that a DTO in flight names must not be
+    /// freed.
+    pub(in crate::dat) is_of_kernel: bool,
     /// Handle of the reserved LMR; 0 until a kernel consumer asks for it.
     reserved_lmr: Atomic<u64>,
     /// `None` once the adapter is closed, or once the device is removed.
@@ -94,7 +97,12 @@ impl IaBase {
     ///
     /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit of the caller's user or
     /// cgroup.
-    pub(in crate::dat) fn new(handle: Handle, net: NetRef, place: Place) -> DatResult<Arc<Self>> {
+    pub(in crate::dat) fn new(
+        handle: Handle,
+        net: NetRef,
+        place: Place,
+        is_of_kernel: bool,
+    ) -> DatResult<Arc<Self>> {
         let Place {
             device,
             port,
@@ -118,6 +126,7 @@ impl IaBase {
                 mem_cgroup: MemCgroup::current(),
                 user,
                 _object: object,
+                is_of_kernel,
                 reserved_lmr: Atomic::new(0),
                 link <- new_mutex!(Some(link), "IaBase::link"),
             }),

@@ -7,6 +7,7 @@ mod examine;
 mod list;
 mod local;
 mod marker;
+mod named;
 mod post;
 mod preposted;
 mod registrations;
@@ -27,6 +28,7 @@ pub(in crate::dat) use self::local::{
 };
 
 pub(super) use self::{
+    named::Named,
     preposted::Preposted,
     registrations::Registrations,
     shared::{

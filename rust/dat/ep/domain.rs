@@ -51,6 +51,8 @@ pub(crate) struct EpContext {
     pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
+    /// Number of threads that end Endpoints, whose handles are invalid already.
+    pub(super) ends: Atomic<i32>,
     #[pin]
     pub(super) watch: DelayedWork<EpContext, WATCH>,
 }
@@ -76,6 +78,7 @@ impl EpContext {
                 sink,
                 evd_domain,
                 connections: Atomic::new(0),
+                ends: Atomic::new(0),
                 watch <- new_delayed_work!("EpContext::watch"),
             }),
             GFP_KERNEL_ACCOUNT,

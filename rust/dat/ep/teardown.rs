@@ -4,6 +4,7 @@
 //! device.
 
 mod acknowledgement;
+mod ends;
 mod give_up;
 mod stop;
 
@@ -13,6 +14,7 @@ use super::{
     connect::HeldQueue,
     Ep,
     Kept,
+    Named,
     CONNECT,
     FAILURE,
     LAST_RECEIVE,
@@ -140,6 +142,7 @@ impl Ep {
                     Requests::new(SlotStorage::none(), false),
                 ),
                 core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::none())),
+                core::mem::replace(&mut inner.named, Named::none()),
                 core::mem::replace(&mut inner.held, HeldQueue::new(KVVec::new())),
             )
         };
@@ -255,12 +258,23 @@ impl Ep {
     /// counts no DTOs whose EVD is full: their completions may wait in its spill, whose memory is
     /// charged to `payer`.
     ///
+    /// A driver may need the QP for the poll of each completion. Then the number is that of
+    /// [`Ep::unpolled`].
+    ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn unflushed(&self, payer: Payer<'_>) -> u32 {
-        if self.inner.lock().unfinished() == 0 {
-            return 0;
-        }
+        let needs_qp = {
+            let inner = self.inner.lock();
+            if inner.unfinished() == 0 {
+                return 0;
+            }
+            let qp = inner.qp.as_ref();
+            qp.is_some_and(|qp| qp.is_used_by_late_polls())
+        };
         self.drain_evds_fully(payer);
+        if needs_qp {
+            return self.unpolled();
+        }
         let inner = self.inner.lock();
         let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {
             Ok(evd) if !evd.is_full() => outstanding,

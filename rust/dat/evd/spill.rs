@@ -112,6 +112,14 @@ impl Spill {
         popped
     }
 
+    /// Returns the number of completions for which `counts` returns `true`.
+    fn count_if(&self, counts: impl Fn(&Wc) -> bool) -> usize {
+        let spilled = self.entries.iter().flatten();
+        spilled
+            .filter(|spilled| counts(&spilled.completion))
+            .count()
+    }
+
     /// Removes the completions for which `goes` returns `true`.
     fn remove_if(&mut self, mut goes: impl FnMut(&Wc) -> bool) {
         let mut removed = 0_usize;
@@ -205,6 +213,15 @@ impl Evd {
                 },
             };
         }
+    }
+
+    /// Returns the number of completions that were polled before the ring had room, and for which
+    /// `counts` returns `true`.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn count_spilled(&self, counts: impl Fn(&Wc) -> bool) -> u32 {
+        let count = self.consumer.lock().cqs.spill.count_if(counts);
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// Keeps a queue pair whose completions the driver may only poll while it exists, until the CQs

@@ -110,12 +110,15 @@ impl Ia {
     ///
     /// - INVALID_HANDLE (LMR).
     /// - RESERVED_LMR.
-    /// - INVALID_STATE while an RMR is bound to the memory, or a request is outstanding.
+    /// - INVALID_STATE while an RMR is bound to the memory, a request is outstanding, or a DTO in
+    ///   flight names memory of the kernel.
     pub(crate) fn free_lmr(&self, lmr: u64) -> DatResult {
-        if let Ok(fast) = self.get::<Lmr>(lmr)?.fast() {
+        let lmr = self.get::<Lmr>(lmr)?;
+        if let Ok(fast) = lmr.fast() {
             self.settle(fast);
         }
-        self.free::<Lmr>(lmr)
+        let endpoints = &self.passive.endpoints;
+        lmr.free(&self.lmrs, |context| endpoints.is_memory_used(context))
     }
 
     /// Implements `dat_ia_reserved_lmr`. Returns the handle, the same in each call.

@@ -14,7 +14,10 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Dto,
+        dto::{
+            Dto,
+            Scan, //
+        },
         event::Operation,
         handle::SrqWrId, //
     },
@@ -66,6 +69,8 @@ impl Srq {
             posted_at: 0,
         };
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
+        let named = receive.local.iter().filter(|segment| segment.length != 0);
+        inner.named.set(slot, named.map(|segment| segment.context));
         let wr = SrqWrId::new(slot, self.handle.key());
         // The reference is not the last one while the lock is held.
         queue.post_recv(wr.into_raw(), &list).map_err(|error| {
@@ -76,6 +81,24 @@ impl Srq {
                 error.into()
             }
         })
+    }
+
+    /// Returns whether a receive that is posted names an LMR.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn names(&self, context: u32) -> bool {
+        self.drop_lost();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let inner = self.inner.lock();
+            next = match inner.receives.find_busy(from) {
+                Scan::Busy(slot, _) if inner.named.has(slot, context) => return true,
+                Scan::Busy(slot, _) => Some(slot.saturating_add(1)),
+                Scan::Idle(next) => Some(next),
+                Scan::End => None,
+            };
+        }
+        false
     }
 
     /// Fills the scatter/gather list. Returns the number of bytes in it.

@@ -112,12 +112,14 @@ orders! {
     dat_ib_post_cmp_and_swap(_, _, _, SegmentCount | Segments, _, RemoteSegment, Flags);
 }
 
-// Messages of `/dev/kdapl` that are no call of DAT. A DTO that is refused has the order of the call
+// Messages of `/dev/kdapl` and exported functions that are no call of DAT. A DTO that is refused has the order of the call
 // that posts it.
 orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
     kdapl_ep_post_list(_, Dtos, Operation | SegmentCount | Segments | RemoteSegment | Flags, _);
+    kdapl_ep_private_data(_, PrivateDataSize, PrivateData);
+    kdapl_cr_private_data(_, PrivateDataSize, PrivateData);
 }
 
 // Shared Receive Queues.

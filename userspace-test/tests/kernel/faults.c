@@ -53,8 +53,11 @@ static union {
 	DAT_VLEN length;
 	DAT_HANDLE_TYPE type;
 	DAT_EP_STATE state;
+	u8 data[256];
 } told;
 static DAT_HANDLE made;
+/* Size of the private data of the last call. */
+static DAT_COUNT size;
 static DAT_LMR_HANDLE lmr;
 static DAT_LMR_CONTEXT lmr_context;
 
@@ -278,6 +281,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_ep_set_watermark, objects, dat_ep_set_watermark(at.pair.ep[0], 3, 4))	\
 	CALL(dat_ep_recv_query, objects, dat_ep_recv_query(at.pair.ep[0], NULL, NULL))	\
 	CALL(dat_ep_get_status, objects, dat_ep_get_status(at.pair.ep[0], &told.state, NULL, NULL)) \
+	CALL(kdapl_ep_private_data, connected, kdapl_ep_private_data(at.pair.ep[0], &size, told.data)) \
 	CALL(dat_ep_reset, disconnected, dat_ep_reset(at.pair.ep[0]))			\
 	CALL(dat_ep_free, connected, dat_ep_free(at.pair.ep[0]))			\
 	CALL(dat_ep_post_send, connected, dat_ep_post_send(at.pair.ep[0], 1, &at.place, no_cookie, \
@@ -308,6 +312,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_csp_query, services, dat_csp_query(at.csp, 0, &told.csp))		\
 	CALL(dat_csp_free, services, dat_csp_free(at.csp))				\
 	CALL(dat_cr_query, asked, dat_cr_query(at.cr, 0, &told.cr))			\
+	CALL(kdapl_cr_private_data, asked, kdapl_cr_private_data(at.cr, &size, told.data)) \
 	CALL(dat_cr_accept, asked, dat_cr_accept(at.cr, at.pair.ep[1], 3, "yes"))	\
 	CALL(dat_cr_reject, asked, dat_cr_reject(at.cr, 2, "no"))			\
 	CALL(dat_cr_handoff, asked, dat_cr_handoff(at.cr, at.other_qual))

@@ -20,6 +20,7 @@ use crate::{
             EpContext,
             EpQp,
             Kept,
+            Named,
             Parts,
             PastLives,
             Plan,
@@ -27,7 +28,8 @@ use crate::{
             Shares, //
         },
         evd::no_room,
-        prelude::*, //
+        prelude::*,
+        srq::Srq, //
     },
     model::{
         dto::DtoSlots,
@@ -41,14 +43,16 @@ use crate::{
     rdma::qp::Qp, //
 };
 
-/// Slots of requests, and of receives.
-type SlotPair = (Requests<SlotStorage>, DtoSlots<SlotStorage>);
+/// Slots of requests and of receives, and the LMR contexts of both.
+type NewSlots = (Requests<SlotStorage>, DtoSlots<SlotStorage>, Named);
 
 /// Allocates the slots that an Endpoint with these attributes needs.
-fn new_slots(domain: &EpContext, attr: &Attr, count: u32) -> DatResult<SlotPair> {
+fn new_slots(domain: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<NewSlots> {
+    let flags = GFP_KERNEL_ACCOUNT;
     Ok((
-        requests(attr.max_request_dtos, domain, GFP_KERNEL_ACCOUNT)?,
-        receives(count, GFP_KERNEL_ACCOUNT)?,
+        requests(attr.max_request_dtos, domain, flags)?,
+        receives(receive_slots(srq, domain, attr), flags)?,
+        Named::new(domain, attr, srq, flags)?,
     ))
 }
 
@@ -156,9 +160,8 @@ impl Ep {
                 .map(|parts| self.make_another_qp(parts, &attr))
                 .transpose()?;
             let srq = self.srq();
-            let receives = receive_slots(srq.as_deref(), &self.domain, &attr);
             let new_slots = (change.mask != 0)
-                .then(|| new_slots(&self.domain, &attr, receives))
+                .then(|| new_slots(&self.domain, &attr, srq.as_deref()))
                 .transpose()?;
             self.drain_evds();
             old = self
@@ -201,7 +204,7 @@ impl Ep {
         new: &mut Parts,
         attr: Attr,
         qp: &mut Option<(Arc<EpQp>, Option<Arc<Shares>>)>,
-        new_slots: Option<SlotPair>,
+        new_slots: Option<NewSlots>,
         past_lives: &PastLives,
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
@@ -229,10 +232,11 @@ impl Ep {
         });
         inner.attr = attr;
         // Nothing is posted to the QP, so both the old and the new slots are empty.
-        let old_slots = new_slots.map(|(requests, receives)| {
+        let old_slots = new_slots.map(|(requests, receives, named)| {
             (
                 core::mem::replace(&mut inner.requests, requests),
                 core::mem::replace(&mut inner.receives, receives),
+                core::mem::replace(&mut inner.named, named),
             )
         });
         Ok((old_qp, old_streams, old_parts, old_slots))

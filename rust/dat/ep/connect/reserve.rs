@@ -67,6 +67,7 @@ impl Ep {
         let _ = self.feed(Call::Release, None);
         let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
+            let _end = self.domain.begin_end();
             // On an error another thread has taken the Endpoint out of the table, and ends it.
             let taken = self.domain.eps.take(self.handle(), |_| Ok(()));
             let _ = taken.map(|ep| ep.end());

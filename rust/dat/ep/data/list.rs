@@ -158,6 +158,7 @@ impl Ep {
         check_length(&dto, inner.qp.as_ref()?).ok()?;
         let (request, fence) = self.work_request(&dto, post).ok()?;
         let Posted { slot, signalled } = inner.requests.post(dto)?;
+        inner.named.requests.name(slot, post.local);
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
         let flags = SendFlags { signalled, fence };
         if !chain.push(wr.into_raw(), request, flags, &list) {
@@ -187,6 +188,7 @@ impl Ep {
             .examine(Operation::Receive, inner, post, &mut list)
             .ok()?;
         let slot = inner.receives.post(dto)?;
+        inner.named.receives.name(slot, post.local);
         let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
         if !chain.push(wr.into_raw(), &list) {
             inner.receives.cancel(slot);

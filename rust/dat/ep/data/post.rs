@@ -174,7 +174,7 @@ impl Ep {
             return flushed;
         }
         match operation {
-            Operation::Receive => self.post_to_qp(inner, dto, &list),
+            Operation::Receive => self.post_to_qp(inner, dto, post.local, &list),
             _ => self.post_request(inner, dto, post, &list),
         }
     }
@@ -237,12 +237,14 @@ impl Ep {
         &self,
         inner: &mut Inner,
         dto: Dto,
+        local: &[Segment],
         list: &SgList,
     ) -> DatResult {
         let phase = inner.phase;
         // A reset is replacing the QP, or the device was removed, which is reported instead.
         let qp = inner.qp.as_ref().ok_or(phase.invalid_state_error())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
+        inner.named.receives.name(slot, local);
         let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
         qp.post_recv(wr.into_raw(), list)
             .map_err(|error| {
@@ -265,6 +267,7 @@ impl Ep {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         check_length(&dto, qp)?;
         let Posted { slot, signalled } = inner.requests.post(dto).ok_or(no_slot())?;
+        inner.named.requests.name(slot, post.local);
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
         let flags = SendFlags { signalled, fence };
         qp.post_send(wr.into_raw(), request, flags, list)

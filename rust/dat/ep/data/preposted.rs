@@ -348,7 +348,7 @@ impl Ep {
         if filled.is_err() {
             list.clear();
         }
-        if self.post_to_qp(inner, dto, &list).is_err() {
+        if self.post_to_qp(inner, dto, segments, &list).is_err() {
             // There is no QP, or it has refused the receive, which is thus never posted.
             if inner.phase != Phase::Freed {
                 inner.parts.report_receive(&dto.flushed(self.handle()));

@@ -21,11 +21,19 @@ use crate::{
         evd::Evd,
         prelude::*, //
     },
-    model::ep::{
-        may_free,
-        Call,
-        Phase, //
+    model::{
+        ep::{
+            may_free,
+            Call,
+            Phase, //
+        },
+        handle::{
+            SrqWrId,
+            WrId,
+            LIVES, //
+        },
     },
+    rdma::wc::Wc,
     sys::{
         memcg::Payer,
         workqueue::cancel_delayed, //
@@ -105,9 +113,14 @@ impl Ep {
         })?;
         ep.stop_freed();
         flush_freed(|| ep.unfinished());
-        // On an error another thread has taken the Endpoint out of the table, and ends it.
+        let end = ep.domain.begin_end();
         let taken = eps.take(handle, |_| Ok(()));
-        let _ = taken.map(|ep| ep.end());
+        let is_mine = taken.map(|ep| ep.end()).is_ok();
+        drop(end);
+        if !is_mine {
+            // Another thread has taken the Endpoint out of the table, and ends it.
+            ep.domain.await_ends();
+        }
         Ok(())
     }
 
@@ -200,15 +213,42 @@ impl Ep {
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn destroy_qp(&self, qp: Option<Arc<EpQp>>) {
         let Some(qp) = qp else { return };
-        let evds = {
-            let inner = self.inner.lock();
-            let is_dangerous = inner.unfinished() != 0 && qp.is_used_by_late_polls();
-            is_dangerous.then(|| inner.parts.dto_evds()).flatten()
-        };
+        let is_dangerous = qp.is_used_by_late_polls() && self.unpolled() != 0;
+        let evds = is_dangerous.then(|| self.dto_evds()).flatten();
         if let Some((receives, requests)) = evds {
             receives.keep(qp.clone());
             requests.keep(qp.clone());
         }
         drop(qp);
+    }
+
+    /// Returns the number of completions of this life that are not polled, at most. Those that were
+    /// polled may have their slots still, because a full EVD has no room for their events.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn unpolled(&self) -> u32 {
+        let (unfinished, life, evds) = {
+            let inner = self.inner.lock();
+            (inner.unfinished(), inner.life, inner.parts.dto_evds())
+        };
+        let (Some((receives, requests)), 1..) = (evds, unfinished) else {
+            return unfinished;
+        };
+        let is_mine = |completion: &Wc| self.has_posted(completion, life);
+        // Read after the slots: a completion that leaves the spill meanwhile counts as not polled.
+        let mut polled = receives.count_spilled(is_mine);
+        if !Arc::ptr_eq(&receives, &requests) {
+            polled = polled.saturating_add(requests.count_spilled(is_mine));
+        }
+        unfinished.saturating_sub(polled)
+    }
+
+    /// Returns whether a completion is that of a DTO of this life, which has a slot of the Endpoint.
+    fn has_posted(&self, completion: &Wc, life: u32) -> bool {
+        let (raw, key) = (completion.wr_id(), self.handle.key());
+        let wr = WrId::from_raw(raw);
+        SrqWrId::from_raw(raw).is_none()
+            && wr.life == life % LIVES
+            && (wr.ep, wr.generation) == (key.index, key.short_generation())
     }
 }

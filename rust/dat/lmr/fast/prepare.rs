@@ -226,6 +226,7 @@ impl Prepared {
                 lkey: parts.region.as_ref().map_or(0, |region| region.lkey()),
                 is_open: self.access.contains(Permission::RemoteWrite),
             },
+            is_hidden: false,
         };
         if let Some(room) = parts.room.take() {
             parts

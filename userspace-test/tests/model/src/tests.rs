@@ -36,6 +36,7 @@ mod ring_size;
 mod segments;
 mod shared_receives;
 mod shared_timer;
+mod slot_contexts;
 mod streams;
 mod trace;
 mod upcall;

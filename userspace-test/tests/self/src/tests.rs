@@ -28,6 +28,7 @@ mod disconnect;
 mod drivers;
 mod dto_failure;
 mod end_of_connection;
+mod endless_peer;
 mod endpoint;
 mod ep_connect;
 mod ep_model;
@@ -233,6 +234,7 @@ pub fn all() -> Vec<Test> {
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
+        endless_peer::TESTS,
         silent_requests::TESTS,
         iwarp::TESTS,
         iwarp_early_receives::TESTS,
@@ -256,6 +258,7 @@ pub fn all() -> Vec<Test> {
         module::TESTS,
         device_removal::TESTS,
         slow_memory::TESTS,
+        endless_peer::REMOVAL,
         evd_full::REMOVAL,
         srq_traffic::REMOVAL,
         null_evds::REMOVAL,

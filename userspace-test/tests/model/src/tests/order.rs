@@ -172,6 +172,10 @@ fn the_other_arguments_have_their_numbers() {
     }
     assert_eq!(number(order::kdapl_ep_submit, Arg::Operation), 1);
     assert_eq!(number(order::kdapl_ep_post_list, Arg::Dtos), 2);
+    for order in [order::kdapl_ep_private_data, order::kdapl_cr_private_data] {
+        assert_eq!(number(order, Arg::PrivateDataSize), 2);
+        assert_eq!(number(order, Arg::PrivateData), 3);
+    }
     // A refused DTO of a list.
     for arg in [
         Arg::Operation,

@@ -43,12 +43,12 @@ tests! {
 /// Minimum number of completions that an EVD of length 1 has room for.
 const MIN_CQ_ENTRIES: u64 = 1024;
 
-fn no_room(error: &Error) -> bool {
+pub fn no_room(error: &Error) -> bool {
     error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
 }
 
 /// Takes all events of an EVD, which must be flushed receives. Returns their cookies.
-fn flushed(evd: &Evd) -> Result<Vec<u64>> {
+pub fn flushed(evd: &Evd) -> Result<Vec<u64>> {
     let mut cookies = Vec::new();
     loop {
         match evd.dequeue() {
@@ -77,7 +77,7 @@ pub fn no_overflow(end: &End) -> Result<()> {
     empty(end.ia.async_evd())
 }
 
-fn flush_and_reset(ep: &Ep) -> Result<(), Error> {
+pub fn flush_and_reset(ep: &Ep) -> Result<(), Error> {
     ep.disconnect(Close::Abrupt)?;
     ep.reset()
 }

@@ -40,6 +40,9 @@ tests! {
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
     cno_agent, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
     service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
+    private_data_copied, 60, "In the kernel, the private data of an endpoint and of a request are copied, as many as there is room for";
+    private_data_of_freed_ep, 60, "In the kernel, the event of an endpoint that has been freed has no private data";
+    private_data_race, 120, "In the kernel, private data are copied whole, or refused, while another thread frees the endpoint or answers the request";
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
     connect_refusals, 60, "In the kernel, each connect that must be refused gets the code of the table";
@@ -55,6 +58,11 @@ tests! {
     argument_numbers_of_ep_calls, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
     argument_numbers_of_posts, 60, "In the kernel, the posts number the arguments that they refuse";
     argument_numbers_of_service_point_calls, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
+    lmr_free_during_receive, 60, "In the kernel, an LMR is in use while a receive may write to it";
+    lmr_free_after_slot_reuse, 60, "In the kernel, an LMR is not in use by requests of other memory";
+    lmr_free_during_request, 60, "In the kernel, an LMR is in use while a request may read it, and suppressed requests end by themselves";
+    lmr_free_during_srq_receive, 60, "In the kernel, an LMR is in use while an SRQ has a receive for it";
+    lmr_free_beside_ep_free, 120, "In the kernel, nothing is written to the memory of an LMR that was freed beside its endpoint";
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
     remote_private_data, 60, "In the kernel, a peer uses memory whose context it got with the connection request, and no other byte";
     remote_message, 60, "In the kernel, a peer uses memory whose context it got in a message";
@@ -219,10 +227,12 @@ kernel_tests! {
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
+    private_data_copied private_data_of_freed_ep private_data_race
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
-    argument_numbers_of_service_point_calls remote_private_data remote_message remote_bounds
+    argument_numbers_of_service_point_calls lmr_free_during_receive lmr_free_after_slot_reuse
+    lmr_free_during_request lmr_free_during_srq_receive lmr_free_beside_ep_free remote_private_data remote_message remote_bounds
     remote_privileges remote_atomics remote_free remote_other_zone remote_rmr remote_invalidate
     remote_threads region_physical region_physical_var_pages region_scatterlist region_bvecs
     region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals

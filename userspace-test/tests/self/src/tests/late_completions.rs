@@ -4,20 +4,23 @@
 //! A driver may discard the completions of a destroyed queue pair, or use the queue pair when it
 //! polls one. soft-RoCE does neither. `kdapl_disguise` counts such completions, and discards them.
 
+use super::ep_races::{ep_on, post};
+use super::evd_full::{flush_and_reset, flushed, no_room};
 use super::kernel::Loaded;
 use super::srq_traffic::{send, Server};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection_over, same};
-use anyhow::{ensure, Result};
-use libkdapl::{Close, DtoStatus, Event};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{Close, DtoStatus, EvdFlags, Event};
 
 tests! {
     freed_with_receives, 120, "An endpoint is freed with receives in its queue, and none completes late";
     freed_with_full_evd, 120, "An endpoint is freed with many completions on a full EVD, and none is polled late";
     closed, 120, "An adapter is closed while its endpoints have receives, and none completes late";
     queue_pair_is_kept, 120, "A queue pair that its driver uses in late polls is destroyed after the last poll, if its device does not answer";
+    reset_with_full_evd, 120, "An endpoint of such a driver is reset as often as the consumer takes the events, and no queue pair is kept";
     shared_receives_come_back, 120, "The receives that a freed endpoint has taken from an SRQ can be posted again";
 }
 
@@ -114,6 +117,36 @@ fn queue_pair_is_kept(context: &Context) -> Result<()> {
         disguise.unload()?;
     }
     Ok(())
+}
+
+/// The flushed receives have been polled, though the EVD has no room for their events.
+fn reset_with_full_evd(context: &Context) -> Result<()> {
+    const RECEIVES: u64 = 4;
+    let parameters = format!("device={} driver_id={QEDR}", context.client.device);
+    let disguise = Loaded::new("kdapl_disguise", &parameters)?;
+    let end = End::new(&context.open()?, Shape::default())?;
+    let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
+    let ep = ep_on(&end, &recv, RECEIVES as u32)?;
+    let before = disguise.parameter("destroyed")?;
+    let (mut resets, mut refusals) = (0, 0);
+    while refusals < 3 {
+        ensure!(resets < 1000, "a reset was never refused");
+        post(&end, &ep, 0..RECEIVES)?;
+        match flush_and_reset(&ep) {
+            Ok(()) => resets += 1,
+            Err(error) if no_room(&error) => {
+                refusals += 1;
+                flushed(&recv)?;
+                ep.reset().context("after the events were taken")?;
+                resets += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    same("queue pairs that were destroyed", disguise.parameter("destroyed")? - before, resets)?;
+    same("late completions", disguise.parameter("late")?, 0)?;
+    drop((ep, recv, end));
+    disguise.unload()
 }
 
 fn shared_receives_come_back(context: &Context) -> Result<()> {

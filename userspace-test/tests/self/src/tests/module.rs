@@ -49,7 +49,7 @@ fn refused_in_use(context: &Context) -> Result<()> {
 }
 
 /// Reloads the module with these parameters.
-fn reload(context: &Context, parameters: &CStr) -> Result<()> {
+pub fn reload(context: &Context, parameters: &CStr) -> Result<()> {
     let file = module_file()?;
     context.until("the module unloads", || Ok(unload().is_ok()))?;
     load_with(&file, parameters)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Local Memory Regions (LMRs) that data transfer operations (DTOs) in flight name.
+//!
+//! The device addresses memory of the kernel directly, without a key that would end with the LMR.
+//! So an LMR of a kernel consumer is in use while a DTO names it.
+
+use crate::{
+    dat::{
+        base::{
+            contexts,
+            ContextStorage,
+            Contexts,
+            Segment, //
+        },
+        ep::{
+            Attr,
+            Ep,
+            EpContext,
+            Inner, //
+        },
+        prelude::*,
+        srq::Srq, //
+    },
+    model::{
+        completion::CompletionFlags,
+        dto::{
+            Dto,
+            Scan, //
+        },
+        handle::Direction, //
+    },
+};
+use kernel::{
+    alloc::Flags,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+
+/// Milliseconds that suppressed requests have to complete. Nothing tells the consumer when they do.
+const SUPPRESSED_MS: u32 = 100;
+
+/// LMR contexts of the DTOs of one queue.
+pub(in crate::dat::ep) struct Queue(Contexts);
+
+impl Queue {
+    /// Stores the contexts of the DTO that was posted in a slot.
+    #[inline(always)]
+    pub(super) fn name(&mut self, slot: u32, local: &[Segment]) {
+        let named = local.iter().filter(|segment| segment.length != 0);
+        self.0.set(slot, named.map(|segment| segment.context));
+    }
+}
+
+/// LMR contexts of the DTOs of an Endpoint.
+pub(in crate::dat::ep) struct Named {
+    pub(super) receives: Queue,
+    pub(super) requests: Queue,
+}
+
+impl Named {
+    /// Keeps no contexts.
+    pub(in crate::dat::ep) const fn none() -> Self {
+        Self {
+            receives: Queue(Contexts::new(0, ContextStorage::none())),
+            requests: Queue(Contexts::new(0, ContextStorage::none())),
+        }
+    }
+
+    /// Allocates contexts for an Endpoint with these attributes. Those of a process need none, nor
+    /// do receives that were taken from a Shared Receive Queue: they have completed.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
+    pub(in crate::dat::ep) fn new(
+        domain: &EpContext,
+        attr: &Attr,
+        srq: Option<&Srq>,
+        flags: Flags,
+    ) -> DatResult<Self> {
+        let mut this = Self::none();
+        if !domain.ia.is_of_kernel {
+            return Ok(this);
+        }
+        let request_iov = attr
+            .max_request_iov
+            .max(attr.max_rdma_read_iov)
+            .max(attr.max_rdma_write_iov);
+        // An atomic operation has a segment whatever the attributes are.
+        this.requests.0 = contexts(attr.max_request_dtos, request_iov.max(1), flags)?;
+        if srq.is_none() {
+            this.receives.0 = contexts(attr.max_recv_dtos, attr.max_recv_iov, flags)?;
+        }
+        Ok(this)
+    }
+}
+
+/// How DTOs in flight use an LMR.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum MemoryUse {
+    /// Not at all.
+    None,
+    /// Only by requests whose completion has no event.
+    Suppressed,
+    /// By a DTO whose completion the consumer awaits.
+    Awaited,
+}
+
+/// Number of DTOs that are looked at in one critical section.
+const LOOKS: u32 = 64;
+
+/// Returns whether the segments of a DTO name LMRs. A marker and a request that registers memory
+/// have none, and the contexts in their slots are old.
+fn names_lmrs(dto: &Dto) -> bool {
+    !dto.flags.has(CompletionFlags::MARKER)
+        && !dto.operation.is_local()
+        && !dto.operation.names_local_rmrs()
+}
+
+impl Inner {
+    /// Looks for the use of an LMR in some slots, from `from` on. Returns it, and the slot to
+    /// continue from.
+    fn look_for(&self, direction: Direction, context: u32, from: u32) -> (MemoryUse, Option<u32>) {
+        let (mut found, mut from) = (MemoryUse::None, from);
+        for _ in 0..LOOKS {
+            let (scan, queue) = match direction {
+                Direction::Receive => (self.receives.find_busy(from), &self.named.receives),
+                Direction::Request => (self.requests.find_busy(from), &self.named.requests),
+            };
+            match scan {
+                Scan::Busy(slot, dto) => {
+                    if names_lmrs(&dto) && queue.0.has(slot, context) {
+                        found = found.max(how(&dto, direction));
+                    }
+                    from = slot.saturating_add(1);
+                }
+                Scan::Idle(next) => return (found, Some(next)),
+                Scan::End => return (found, None),
+            }
+        }
+        (found, Some(from))
+    }
+}
+
+/// Returns how a DTO uses its memory.
+fn how(dto: &Dto, direction: Direction) -> MemoryUse {
+    match direction {
+        Direction::Request if dto.flags.has(CompletionFlags::SUPPRESS) => MemoryUse::Suppressed,
+        Direction::Request | Direction::Receive => MemoryUse::Awaited,
+    }
+}
+
+impl Ep {
+    /// Returns how DTOs in flight use an LMR. Takes completions before, and has unsignalled
+    /// requests completed.
+    ///
+    /// Context: process; sleeps.
+    fn memory_use(&self, context: u32) -> MemoryUse {
+        {
+            let mut inner = self.inner.lock();
+            let outstanding = inner.receives.outstanding() | inner.requests.outstanding();
+            if outstanding == 0 {
+                return MemoryUse::None;
+            }
+            self.close_end_if_connected(&mut inner);
+        }
+        self.drain_evds();
+        let mut found = MemoryUse::None;
+        for direction in [Direction::Receive, Direction::Request] {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let (more, then) = self.inner.lock().look_for(direction, context, from);
+                (found, next) = (found.max(more), then);
+            }
+        }
+        found
+    }
+}
+
+impl EpContext {
+    /// Returns whether a DTO in flight on any Endpoint or in a Shared Receive Queue names an LMR. The
+    /// caller prevents that posts name it meanwhile.
+    ///
+    /// Context: process; sleeps, up to [`SUPPRESSED_MS`] for suppressed requests, and up to a second
+    /// for Endpoints that end.
+    pub(in crate::dat) fn is_memory_used(&self, context: u32) -> bool {
+        let used = || {
+            let mut found = MemoryUse::None;
+            self.eps
+                .for_each(|ep| found = found.max(ep.memory_use(context)));
+            self.srqs.for_each(|srq| {
+                if srq.names(context) {
+                    found = MemoryUse::Awaited;
+                }
+            });
+            found
+        };
+        if !self.await_ends() {
+            return true;
+        }
+        let mut found = used();
+        for _ in 0..SUPPRESSED_MS {
+            if found != MemoryUse::Suppressed {
+                break;
+            }
+            fsleep(Delta::from_millis(1));
+            found = used();
+        }
+        found != MemoryUse::None
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Tests that an LMR is not freed while the device may access its memory for a DTO. */
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "ktest.h"
+
+#define SIZE		256
+#define RECEIVES	32
+#define ROUNDS		20
+
+static const DAT_COMPLETION_FLAGS plain = DAT_COMPLETION_DEFAULT_FLAG;
+
+/* Memory of an LMR of its own. */
+struct buffer {
+	u8 *bytes;
+	struct lmr lmr;
+};
+
+static int buffer_make(struct buffer *buffer)
+{
+	static u8 bytes[SIZE];
+
+	memset(bytes, 0, SIZE);
+	buffer->bytes = bytes;
+	OK(lmr_make_virtual(bytes, SIZE, LOCAL_FLAGS, &buffer->lmr));
+	return 0;
+}
+
+static DAT_LMR_TRIPLET part(const struct buffer *buffer, size_t offset, DAT_SEG_LENGTH length)
+{
+	return (DAT_LMR_TRIPLET){
+		.virtual_address = (DAT_VADDR)buffer->bytes + offset,
+		.segment_length = length,
+		.lmr_context = buffer->lmr.local,
+	};
+}
+
+static int refused(const struct buffer *buffer)
+{
+	REFUSED(dat_lmr_free(buffer->lmr.handle), DAT_INVALID_STATE, INVALID_STATE_LMR_IN_USE);
+	return 0;
+}
+
+static int lmr_free_during_receive(void)
+{
+	struct pair pair = {};
+	struct buffer buffer;
+	DAT_LMR_TRIPLET segments[2], message;
+
+	TRY(pair_make(&pair));
+	TRY(buffer_make(&buffer));
+	TRY(pair_connect(&pair));
+	message = pair_place(&pair, 0, 64);
+	segments[0] = part(&buffer, 0, 64);
+	OK(dat_ep_post_recv(pair.ep[1], 1, segments, cookie(1), plain));
+	TRY(refused(&buffer));
+	/* The refused call has changed nothing. The second segment counts, too. */
+	segments[0] = pair_place(&pair, 1024, 32);
+	segments[1] = part(&buffer, 64, 32);
+	OK(dat_ep_post_recv(pair.ep[1], 2, segments, cookie(2), plain));
+	OK(dat_ep_post_send(pair.ep[0], 1, &message, cookie(3), plain));
+	TRY(next_dto(pair.dto[1], DAT_DTO_RECEIVE, 1, 64));
+	TRY(refused(&buffer));
+	OK(dat_ep_post_send(pair.ep[0], 1, &message, cookie(4), plain));
+	TRY(next_dto(pair.dto[1], DAT_DTO_RECEIVE, 2, 64));
+	OK(dat_lmr_free(buffer.lmr.handle));
+	REFUSED(dat_ep_post_recv(pair.ep[1], 2, segments, cookie(5), plain), DAT_PROTECTION_VIOLATION,
+		PROTECTION_WRITE);
+	REFUSED(dat_lmr_free(buffer.lmr.handle), DAT_INVALID_HANDLE, INVALID_HANDLE_LMR);
+	return 0;
+}
+
+/* A slot that was used for the memory, and then for other requests, counts no more. */
+static int lmr_free_after_slot_reuse(void)
+{
+	struct pair pair = {};
+	struct buffer buffer;
+	DAT_LMR_TRIPLET segment, other;
+
+	TRY(pair_make(&pair));
+	TRY(buffer_make(&buffer));
+	TRY(pair_connect(&pair));
+	segment = part(&buffer, 0, 64);
+	other = pair_place(&pair, 0, 64);
+	OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(1), plain));
+	OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(2), plain));
+	TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 2, 64));
+	/* Without receives at the peer these wait. */
+	OK(dat_ep_post_send(pair.ep[0], 1, &other, cookie(3), plain));
+	OK(dat_ep_post_send(pair.ep[0], 0, NULL, cookie(4), plain));
+	OK(dat_lmr_free(buffer.lmr.handle));
+	return 0;
+}
+
+static int lmr_free_during_request(void)
+{
+	DAT_LIST_DTO list[2] = {};
+	struct pair pair = {};
+	struct buffer buffer;
+	DAT_LMR_TRIPLET segment, other;
+	unsigned int i;
+
+	if (is_iwarp)
+		return 0;
+	TRY(pair_make(&pair));
+	TRY(buffer_make(&buffer));
+	TRY(pair_connect(&pair));
+	segment = part(&buffer, 0, 64);
+	other = pair_place(&pair, 0, 64);
+	/* Nothing tells the consumer when suppressed requests have completed. */
+	for (i = 0; i < 8; i++)
+		OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(i), plain));
+	for (i = 0; i < 5; i++)
+		OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(i), DAT_COMPLETION_SUPPRESS_FLAG));
+	OK(dat_lmr_free(buffer.lmr.handle));
+	TRY(buffer_make(&buffer));
+	segment = part(&buffer, 0, 64);
+	/* The peer has three receives, and the last request waits for another one. */
+	list[0] = list[1] = (DAT_LIST_DTO){ .operation = DAT_DTO_SEND, .segments = 1, .local = &other };
+	list[1].local = &segment;
+	OK(kdapl_ep_post_list(pair.ep[0], 1, list, NULL));
+	OK(kdapl_ep_post_list(pair.ep[0], 1, list, NULL));
+	OK(kdapl_ep_post_list(pair.ep[0], 2, list, NULL));
+	TRY(refused(&buffer));
+	OK(dat_ep_free(pair.ep[0]));
+	OK(dat_lmr_free(buffer.lmr.handle));
+	return 0;
+}
+
+static int lmr_free_during_srq_receive(void)
+{
+	const DAT_SRQ_ATTR attr = { .max_recv_dtos = 4, .max_recv_iov = 2 };
+	DAT_LMR_TRIPLET segments[2];
+	struct pair pair = {};
+	struct buffer buffer;
+	DAT_SRQ_HANDLE srq;
+
+	if (!ia_attr.max_srqs)
+		return 0;
+	TRY(pair_make(&pair));
+	TRY(buffer_make(&buffer));
+	OK(dat_srq_create(ia, pz, &attr, &srq));
+	segments[0] = pair_place(&pair, 0, 32);
+	segments[1] = part(&buffer, 0, 32);
+	OK(dat_srq_post_recv(srq, 2, segments, cookie(1)));
+	TRY(refused(&buffer));
+	OK(dat_srq_resize(srq, 8));
+	TRY(refused(&buffer));
+	OK(dat_srq_free(srq));
+	OK(dat_lmr_free(buffer.lmr.handle));
+	return 0;
+}
+
+static struct pair racing;
+
+static int send_all(unsigned int unused)
+{
+	const DAT_LMR_TRIPLET message = pair_place(&racing, 0, SIZE);
+	unsigned int i;
+
+	/* The peer's Endpoint is freed meanwhile. */
+	for (i = 0; i < RECEIVES; i++) {
+		if (dat_ep_post_send(racing.ep[0], 1, &message, cookie(i), plain))
+			break;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int free_receiver(unsigned int unused)
+{
+	OK(dat_ep_free(racing.ep[1]));
+	return 0;
+}
+
+/* Frees the memory as soon as the call allows it, beside the free of the Endpoint and its peer. */
+static int race_round(const struct buffer *buffer, struct ktest_thread threads[2])
+{
+	const DAT_LMR_TRIPLET segment = part(buffer, 0, SIZE);
+	unsigned int i;
+
+	for (i = 0; i < RECEIVES; i++)
+		OK(dat_ep_post_recv(racing.ep[1], 1, &segment, cookie(i), plain));
+	memset(racing.memory, 0x5a, SIZE);
+	TRY(refused(buffer));
+	TRY(ktest_start(&threads[0], send_all, 0));
+	usleep_range(20, 500);
+	TRY(ktest_start(&threads[1], free_receiver, 0));
+	UNTIL(!dat_lmr_free(buffer->lmr.handle));
+	/* No message changes it any more. */
+	memset(buffer->bytes, 0x11, SIZE);
+	msleep(5);
+	for (i = 0; i < SIZE; i++)
+		SAME(buffer->bytes[i], 0x11);
+	return 0;
+}
+
+static int lmr_free_beside_ep_free(void)
+{
+	static struct ktest_thread threads[2];
+	struct buffer buffer;
+	unsigned int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		racing = (struct pair){};
+		TRY(pair_make(&racing));
+		TRY(buffer_make(&buffer));
+		TRY(pair_connect(&racing));
+		TRY(race_round(&buffer, threads));
+		TRY(ktest_join(&threads[0]));
+		TRY(ktest_join(&threads[1]));
+		TRY(ktest_renew());
+	}
+	return 0;
+}
+
+const struct ktest lmr_use_tests[] = {
+	{ "lmr_free_during_receive", lmr_free_during_receive },
+	{ "lmr_free_after_slot_reuse", lmr_free_after_slot_reuse },
+	{ "lmr_free_during_request", lmr_free_during_request },
+	{ "lmr_free_during_srq_receive", lmr_free_during_srq_receive },
+	{ "lmr_free_beside_ep_free", lmr_free_beside_ep_free },
+	{}
+};
