@@ -7,12 +7,15 @@
 
 #include "helpers.h"
 
+/* Number of DMA segments of a list on the stack. */
+#define SHORT_LIST	32
+
 /*
- * Returns the number of DMA segments that @length bytes from @offset of @table touch. Stores them,
- * cut to the range, in @list unless it is NULL.
+ * Returns the number of DMA segments that @length bytes from @offset of @table touch. Stores the
+ * first @room of them, cut to the range, in @list, and ends the list if it has all.
  */
 static int segments_of(const struct sg_table *table, u64 offset, u64 length,
-		       struct scatterlist *list)
+		       struct scatterlist *list, int room)
 {
 	struct scatterlist *sg;
 	int count = 0;
@@ -28,7 +31,8 @@ static int segments_of(const struct sg_table *table, u64 offset, u64 length,
 			continue;
 		}
 		size = min(size - offset, length);
-		if (list) {
+		if (count < room) {
+			list[count] = (struct scatterlist){};
 			sg_dma_address(&list[count]) = sg_dma_address(sg) + offset;
 			sg_dma_len(&list[count]) = size;
 		}
@@ -36,7 +40,11 @@ static int segments_of(const struct sg_table *table, u64 offset, u64 length,
 		length -= size;
 		offset = 0;
 	}
-	return length ? -EFAULT : count;
+	if (length)
+		return -EFAULT;
+	if (count && count <= room)
+		sg_mark_end(&list[count - 1]);
+	return count;
 }
 
 /* Returns a list of @count DMA segments, for kvfree(), or NULL. */
@@ -87,17 +95,19 @@ int kdapl_helper_map_dma_list(struct ib_mr *mr, struct scatterlist *list, int co
 int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova)
 {
 	const struct sg_table *table = &umem->sgt_append.sgt;
-	struct scatterlist *list;
+	struct scatterlist short_list[SHORT_LIST], *list;
 	int count, ret;
 
 	offset += ib_umem_offset(umem);
-	count = segments_of(table, offset, length, NULL);
+	count = segments_of(table, offset, length, short_list, SHORT_LIST);
 	if (count <= 0)
 		return count ?: -EFAULT;
+	if (count <= SHORT_LIST)
+		return kdapl_helper_map_dma_list(mr, short_list, count, length, iova);
 	list = kdapl_helper_new_dma_list(count);
 	if (!list)
 		return -ENOMEM;
-	segments_of(table, offset, length, list);
+	segments_of(table, offset, length, list, count);
 	ret = kdapl_helper_map_dma_list(mr, list, count, length, iova);
 	kvfree(list);
 	return ret;

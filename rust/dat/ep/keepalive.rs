@@ -38,6 +38,11 @@ impl Inner {
         self.requests.capacity()
     }
 
+    /// Returns whether the QP has a request whose completion was not taken, or a probe.
+    pub(super) fn has_unfinished_requests(&self) -> bool {
+        self.requests.outstanding() != 0 || self.connection.keepalive.probes() != 0
+    }
+
     /// Counts a tick of the keepalive.
     fn tick(&mut self, keepalive_ms: u32) -> Action {
         let connection = &mut self.connection;

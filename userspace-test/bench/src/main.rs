@@ -57,6 +57,13 @@ enum Command {
         #[arg(long)]
         partial: bool,
     },
+    /// Measures operations of `transfer` and prints the nanoseconds of one, to profile them
+    #[command(hide = true)]
+    Cost {
+        count: u32,
+        /// Name of the operation, as of `verbs-cost`
+        what: String,
+    },
     /// Acts as the user at its limits
     #[command(hide = true)]
     Tenant,
@@ -111,6 +118,7 @@ fn run(command: Command) -> Result<bool> {
             }
             Ok(true)
         }
+        Command::Cost { count, what } => transfer::cost(count, &what).map(|()| true),
         Command::Tenant => tenant::tenant().map(|()| true),
         Command::Report { files, json, svg } => {
             let figures = report::figures(&sample::read(&files)?)?;

@@ -88,20 +88,20 @@ impl Loop {
     }
 
     /// Returns the nanoseconds of an operation; of a registration also those of its free.
-    fn measure(&self, what: &What) -> Result<Vec<f64>> {
-        if let Some(bytes) = what.name.strip_prefix("register-") {
-            return self.registrations(what.count, bytes.parse()?);
+    fn measure(&self, name: &str, count: u32) -> Result<Vec<f64>> {
+        if let Some(bytes) = name.strip_prefix("register-") {
+            return self.registrations(count, bytes.parse()?);
         }
         let start = Instant::now();
-        match what.name {
-            "bind" => self.binds(what.count)?,
-            "list" => (0..what.count / LIST).try_for_each(|_| self.list())?,
-            "send" => self.stream(what.count, DtoOperation::Send)?,
-            "write" => self.stream(what.count, DtoOperation::RdmaWrite)?,
-            "read" => self.stream(what.count, DtoOperation::RdmaRead)?,
+        match name {
+            "bind" => self.binds(count)?,
+            "list" => (0..count / LIST).try_for_each(|_| self.list())?,
+            "send" => self.stream(count, DtoOperation::Send)?,
+            "write" => self.stream(count, DtoOperation::RdmaWrite)?,
+            "read" => self.stream(count, DtoOperation::RdmaRead)?,
             other => bail!("there is no measurement '{other}'"),
         }
-        Ok(vec![start.elapsed().as_secs_f64() * 1e9 / f64::from(what.count)])
+        Ok(vec![start.elapsed().as_secs_f64() * 1e9 / f64::from(count)])
     }
 
     fn registrations(&self, count: u32, bytes: usize) -> Result<Vec<f64>> {
@@ -202,10 +202,16 @@ fn report(sink: Sink<'_>, prefix: &str, what: &What, ours: &[f64], peers: &[f64]
     Ok(())
 }
 
+/// Measures one operation.
+pub fn cost(count: u32, name: &str) -> Result<()> {
+    Loop::new()?.measure(name, count)?.iter().for_each(|time| println!("{time:.3}"));
+    Ok(())
+}
+
 pub fn run(sink: Sink<'_>) -> Result<()> {
     for what in &ALL {
         // A new connection for each, as the other programs have it.
-        let ours = Loop::new()?.measure(what)?;
+        let ours = Loop::new()?.measure(what.name, what.count)?;
         report(sink, "", what, &ours, &over_verbs(what)?)?;
         if what.in_udapl {
             let ours = over_provider("/etc/dat.conf", what)?;

@@ -83,12 +83,12 @@ pub extern "C" fn create(
         let too_long = Ret::of(Type::LENGTH_ERROR);
         let length = usize::try_from(length).ok().filter(|length| *length != 0).ok_or(too_long)?;
         let dat = ia.dat.register(&pz.dat, source.memory(length)?, Privileges(privileges))?;
-        let query = dat.query()?;
+        let made = dat.registration();
         let lmr = ia.adopt(dat.handle(), |cell| Lmr { cell, ia: ia.clone(), source, dat })?;
-        put_if(lmr_context, query.lmr_context);
-        put_if(rmr_context, query.rmr_context);
-        put_if(registered_length, query.registered_size);
-        put_if(registered_address, query.registered_address);
+        put_if(lmr_context, made.lmr_context);
+        put_if(rmr_context, made.rmr_context);
+        put_if(registered_length, made.size);
+        put_if(registered_address, made.address);
         put(lmr_handle, 8, lmr.cell.handle())
     })
 }

@@ -74,7 +74,7 @@ pub use evd::{Evd, EvdConfig, EvdQuery};
 pub use event::{AsyncEvent, ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Event, EventKind};
 pub use flags::{CompletionFlags, EvdFlags, Extensions, Privileges};
 pub use ia::{devices, DeviceInfo, Ia, IaQuery, Transport};
-pub use lmr::{Lmr, LmrQuery};
+pub use lmr::{Lmr, LmrQuery, LmrRegistration};
 pub use object::{Handle, Pz};
 pub use port::{PortAddress, PortInfo};
 pub use raw::Buffer;

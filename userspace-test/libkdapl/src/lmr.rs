@@ -12,6 +12,19 @@ use std::sync::Arc;
 /// Result of [`Lmr::query`].
 pub type LmrQuery = kdapl_lmr_query;
 
+/// Contexts and memory of a region, as its creation has returned them.
+#[derive(Clone, Copy, Debug)]
+pub struct LmrRegistration {
+    /// Context for local segments.
+    pub lmr_context: u32,
+    /// Context for the peer's remote segments.
+    pub rmr_context: u32,
+    /// Start of the registered memory.
+    pub address: u64,
+    /// Length of the registered memory.
+    pub size: u64,
+}
+
 /// A registered [`Buffer`], which stays mapped while the region exists.
 #[derive(Clone, Debug)]
 pub struct Lmr(Arc<Inner>);
@@ -21,8 +34,7 @@ struct Inner {
     // Dropped in this order: the registration, its memory, its protection zone.
     object: Object,
     buffer: Arc<Buffer>,
-    lmr_context: u32,
-    rmr_context: u32,
+    registration: LmrRegistration,
     _pz: Pz,
 }
 
@@ -44,8 +56,12 @@ impl Lmr {
         Ok(Self(Arc::new(Inner {
             object: Object::new(device, message.handle, call::LMR_FREE),
             buffer,
-            lmr_context: message.lmr_context,
-            rmr_context: message.rmr_context,
+            registration: LmrRegistration {
+                lmr_context: message.lmr_context,
+                rmr_context: message.rmr_context,
+                address: message.registered_address,
+                size: message.registered_size,
+            },
             _pz: pz.clone(),
         })))
     }
@@ -54,6 +70,12 @@ impl Lmr {
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.object.handle
+    }
+
+    /// Returns the result of the creation, without a system call.
+    #[must_use]
+    pub fn registration(&self) -> LmrRegistration {
+        self.0.registration
     }
 
     /// Returns the registered memory.
@@ -65,14 +87,14 @@ impl Lmr {
     /// Returns the segment of `length` bytes at `offset`, for the local side of an operation.
     #[must_use]
     pub fn segment(&self, offset: usize, length: usize) -> Segment {
-        self.triplet(offset, length, self.0.lmr_context)
+        self.triplet(offset, length, self.0.registration.lmr_context)
     }
 
     /// Returns the segment of `length` bytes at `offset`, for the peer: the program sends it to the
     /// peer as the target or source of RDMA.
     #[must_use]
     pub fn remote_segment(&self, offset: usize, length: usize) -> Segment {
-        self.triplet(offset, length, self.0.rmr_context)
+        self.triplet(offset, length, self.0.registration.rmr_context)
     }
 
     fn triplet(&self, offset: usize, length: usize, context: u32) -> Segment {

@@ -133,8 +133,9 @@ impl Action<'_> {
 impl Ep {
     /// Posts a request. Returns `false` if it was flushed at once.
     ///
-    /// A driver may repeat a registration that follows an unfinished request. An invalidation of
-    /// the region, which is still invalid, goes before it there: it waits for those requests.
+    /// A driver may repeat a registration that follows an unfinished request. If there is one, an
+    /// invalidation of the region, which is still invalid, goes before it there: it waits for those
+    /// requests.
     ///
     /// Context: process; sleeps.
     ///
@@ -144,7 +145,7 @@ impl Ep {
     /// - PROTECTION_VIOLATION if the Endpoint is in another Protection Zone.
     /// - INVALID_PARAMETER (flags).
     /// - INSUFFICIENT_RESOURCES if the number of outstanding requests has reached the limit of the
-    ///   attributes. A registration may count as two.
+    ///   attributes. A registration that follows an unfinished request may count as two.
     pub(in crate::dat) fn post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
         self.try_post_local(request)
             .or_else(|error| {
@@ -222,9 +223,12 @@ impl Ep {
 
     /// Posts an invalidation before a registration, if the driver needs it. It completes without an
     /// event.
+    ///
+    /// It needs none if no earlier request is unfinished: the driver repeats requests from the
+    /// oldest unfinished one on, and a registration finishes when it is carried out.
     fn post_barrier(&self, inner: &mut Inner, region: &Arc<FastMr>) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
-        if !qp.repeats_registrations() {
+        if !qp.repeats_registrations() || !inner.has_unfinished_requests() {
             return Ok(());
         }
         let free = inner.requests.capacity();
