@@ -18,8 +18,10 @@ use crate::{
         atomic::AtomicU64,
         ring::{
             self,
-            OldSlots,
-            Resize, //
+            resize::{
+                OldSlots,
+                Resize, //
+            },
         },
         ring_size,
     },

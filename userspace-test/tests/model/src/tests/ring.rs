@@ -6,8 +6,8 @@ use crate::rust::model::{
     atomic::AtomicU64,
     event::Record,
     ring::{
+        resize::Resize,
         words_for,
-        Resize,
         Ring, //
         RingConsumer,
         RingFull,

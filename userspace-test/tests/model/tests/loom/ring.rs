@@ -9,8 +9,8 @@ use super::{
         atomic::AtomicU64,
         event::Record,
         ring::{
+            resize::Resize,
             words_for,
-            Resize,
             Ring, //
             RingConsumer,
             RingProducer,
