@@ -1921,5 +1921,19 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const vo
  * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL conn_qual);
+/**
+ * kdapl_query_private_data() - copy the private data that a peer sent
+ * @handle: CR, or EP for the data of the peer's accept or reject
+ * @private_data_size: size of @private_data
+ * @private_data: out: the first bytes of the data; may be NULL if @private_data_size is 0
+ * @length: out: number of bytes that the peer sent; may be NULL
+ *
+ * Not a call of DAT, whose queries and events have pointers to the data: those dangle if another
+ * thread frees the object, which makes this call DAT_INVALID_HANDLE.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1) for other handles.
+ */
+DAT_RETURN kdapl_query_private_data(DAT_HANDLE handle, DAT_COUNT private_data_size,
+				    void *private_data, DAT_COUNT *length);
 
 #endif /* _RDMA_KDAT_H */

@@ -122,6 +122,28 @@ impl<T> Out<T> {
     }
 }
 
+impl Out<c_void> {
+    /// Copies the first bytes of `bytes` to an array of `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (private data) for NULL, unless `size` is 0.
+    ///
+    /// # Safety
+    ///
+    /// By the header, the pointer refers to at least `size` bytes, unless it is NULL.
+    pub(super) unsafe fn fill(&self, bytes: &[u8], size: usize) -> DatResult {
+        if size != 0 {
+            self.needed(Arg::PrivateData)?;
+        }
+        let length = bytes.len().min(size);
+        // SAFETY: By the type invariant and the safety requirement, the pointer is valid for writes
+        // of `size` bytes, or `length` is 0. The caller's array is no memory of this module.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.cast(), length) };
+        Ok(())
+    }
+}
+
 impl Out<*mut c_void> {
     /// Writes a handle, unless the pointer is NULL.
     pub(super) fn put_handle(&self, handle: KernelHandle) {

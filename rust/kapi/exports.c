@@ -86,3 +86,4 @@ EXPORT_SYMBOL_NS_GPL(dat_cr_query, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_cr_accept, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_cr_reject, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_cr_handoff, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(kdapl_query_private_data, "KDAPL");

@@ -15,12 +15,17 @@ use super::{
 use crate::{
     dat::{
         base::PrivateData,
+        ep::Ep,
         passive::Cr,
         prelude::*, //
     },
-    model::handle::KernelHandle, //
+    model::handle::{
+        HandleKind,
+        KernelHandle, //
+    },
 };
 use kdapl_bindings as bindings;
+use kernel::ffi::c_void;
 
 /// Copies the private data of an accept or a reject, up to `limit` bytes.
 fn data_of(size: i32, data: &Data, limit: u32) -> DatResult<PrivateData> {
@@ -29,6 +34,26 @@ fn data_of(size: i32, data: &Data, limit: u32) -> DatResult<PrivateData> {
     // SAFETY: The header obliges the caller to pass `size` bytes, which is the length of `copy`.
     unsafe { data.read(copy.bytes_mut()) }?;
     Ok(copy)
+}
+
+/// Returns the private data that the peer of a CR or an Endpoint (EP) sent.
+///
+/// # Errors
+///
+/// INVALID_HANDLE (1) for a handle of neither.
+fn peer_data(handle: KernelHandle) -> DatResult<PrivateData> {
+    let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandle1);
+    match handle.kind() {
+        Some(HandleKind::Cr) => {
+            let cr = Adapter::object::<Cr>(handle).map_err(|_| invalid)?;
+            Ok(cr.query().private_data)
+        }
+        Some(HandleKind::Ep) => {
+            let ep = Adapter::object::<Ep>(handle).map_err(|_| invalid)?;
+            Ok(ep.peer_data())
+        }
+        _ => Err(invalid),
+    }
 }
 
 export! {
@@ -67,6 +92,22 @@ export! {
         let (_, _, limit) = adapter.ia.attr().max_private_data;
         let data = data_of(private_data_size, &private_data, limit)?;
         adapter.ia.reject(cr, &data)
+    }
+
+    /// `kdapl_query_private_data`.
+    fn kdapl_query_private_data(
+        handle: KernelHandle,
+        private_data_size: i32,
+        private_data: Out<c_void>,
+        length: Out<i32>,
+    ) {
+        let size = usize::try_from(private_data_size)
+            .map_err(|_| DatError::Invalid(Arg::PrivateDataSize))?;
+        let data = peer_data(handle)?;
+        // SAFETY: The header obliges the caller to pass `private_data_size` bytes.
+        unsafe { private_data.fill(data.bytes(), size) }?;
+        length.put(count(data.size()));
+        Ok(())
     }
 
     /// `dat_cr_handoff`.

@@ -118,6 +118,7 @@ orders! {
 orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
+    kdapl_query_private_data(_, PrivateDataSize, PrivateData, _);
     kdapl_ep_post_list(_, Dtos, Operation | SegmentCount | Segments | RemoteSegment | Flags, _);
 }
 

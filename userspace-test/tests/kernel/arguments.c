@@ -258,6 +258,8 @@ static int argument_numbers_of_service_point_calls(void)
 	INVALID(3, dat_csp_query(pz, 0, NULL));
 	TRY(make_request(&pair, &conn_qual, &cr));
 	INVALID(3, dat_cr_query(cr, 0, NULL));
+	INVALID(2, kdapl_query_private_data(cr, -1, data, NULL));
+	INVALID(3, kdapl_query_private_data(cr, 1, NULL, NULL));
 	INVALID(2, dat_cr_accept(cr, pair.ep[0], 0, NULL));
 	INVALID(3, dat_cr_accept(cr, pair.ep[1], -1, data));
 	INVALID(3, dat_cr_accept(cr, pair.ep[1], sizeof(data), data));

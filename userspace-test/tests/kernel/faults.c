@@ -54,6 +54,7 @@ static union {
 	DAT_HANDLE_TYPE type;
 	DAT_EP_STATE state;
 	const char *name;
+	DAT_COUNT count;
 } told;
 static DAT_HANDLE made;
 static DAT_LMR_HANDLE lmr;
@@ -312,6 +313,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_cr_query, asked, dat_cr_query(at.cr, 0, &told.cr))			\
 	CALL(dat_cr_accept, asked, dat_cr_accept(at.cr, at.pair.ep[1], 3, "yes"))	\
 	CALL(dat_cr_reject, asked, dat_cr_reject(at.cr, 2, "no"))			\
+	CALL(kdapl_query_private_data, asked, kdapl_query_private_data(at.cr, 0, NULL, &told.count)) \
 	CALL(dat_cr_handoff, asked, dat_cr_handoff(at.cr, at.other_qual))
 
 /* Calls that not every adapter supports. */

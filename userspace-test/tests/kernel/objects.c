@@ -361,6 +361,45 @@ static int null_evds(void)
 	return 0;
 }
 
+/* Tests the copies of a peer's private data, and that of a freed object. */
+static int private_data(void)
+{
+	const char question[] = "who is there?", answer[] = "nobody";
+	struct pair pair = {};
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_HANDLE psp;
+	DAT_COUNT length;
+	DAT_EVENT event;
+	DAT_CR_HANDLE cr;
+	char data[64];
+
+	TRY(pair_make(&pair));
+	OK(dat_psp_create_any(ia, &conn_qual, pair.connection[1], DAT_PSP_CONSUMER_FLAG, &psp));
+	OK(dat_ep_connect(pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, sizeof(question),
+			  question, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	TRY(next_event(pair.connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
+	cr = event.event_data.cr_arrival_event_data.cr_handle;
+	OK(kdapl_query_private_data(cr, sizeof(data), data, NULL));
+	EXPECT(!strcmp(data, question));
+	memset(data, '!', sizeof(data));
+	OK(kdapl_query_private_data(cr, 3, data, &length));
+	EXPECT(length >= sizeof(question) && !memcmp(data, "who!", 4));
+	OK(kdapl_query_private_data(cr, 0, NULL, NULL));
+	OK(dat_cr_reject(cr, sizeof(answer), answer));
+	REFUSED(kdapl_query_private_data(cr, sizeof(data), data, &length), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE1);
+	TRY(next_event(pair.connection[0], DAT_CONNECTION_EVENT_PEER_REJECTED, &event));
+	OK(kdapl_query_private_data(pair.ep[0], sizeof(data), data, &length));
+	EXPECT(length >= sizeof(answer) && !strcmp(data, answer));
+	OK(dat_ep_free(pair.ep[0]));
+	REFUSED(kdapl_query_private_data(pair.ep[0], sizeof(data), data, &length),
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	REFUSED(kdapl_query_private_data(ia, sizeof(data), data, &length), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE1);
+	EXPECT(!strcmp(data, answer));
+	return 0;
+}
+
 /* Tests the names of a code. */
 static int strerror_is(DAT_RETURN code, const char *type, const char *subtype)
 {
@@ -393,6 +432,7 @@ static int names_of_codes(void)
 
 const struct ktest object_tests[] = {
 	{ "names_of_codes", names_of_codes },
+	{ "private_data", private_data },
 	{ "handles", handles },
 	{ "cno_agent", cno_agent },
 	{ "service_points", service_points },

@@ -39,6 +39,7 @@ tests! {
     event_order, 300, "In the kernel, ESTABLISHED precedes every DTO event, and DISCONNECTED follows the last";
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
     names_of_codes, 10, "In the kernel, dat_strerror returns DAT's names of a code's type and subtype";
+    private_data, 60, "In the kernel, private data are copied, and those of a freed object are refused";
     cno_agent, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
     service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
@@ -219,7 +220,7 @@ kernel_tests! {
     upcall_refused_during_wait upcall_budget upcall_enable_and_disable upcall_teardown_waits
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
-    wait_threshold_and_timeout event_order handles names_of_codes cno_agent service_points common_connect
+    wait_threshold_and_timeout event_order handles names_of_codes private_data cno_agent service_points common_connect
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
