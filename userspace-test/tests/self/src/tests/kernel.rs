@@ -15,6 +15,7 @@ use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation};
 use std::collections::HashSet;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 tests! {
@@ -111,6 +112,8 @@ tests! {
     srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
+    block_samples, 120, "Clients and servers of the disks in docs/samples, in C and in Rust, store and return blocks";
+    rust_consumer_unload, 120, "A consumer in Rust that unloads during traffic breaks its connections and leaves nothing behind";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -349,6 +352,40 @@ fn consumer_unload(context: &Context) -> Result<()> {
         }
         server.unload().context("unloading")?;
         connection_over(&context.next(&end.connect)?)?;
+    }
+    Ok(())
+}
+
+/// Disks of `docs/samples`.
+const DISKS: [&str; 2] = ["kdapl_rust_block", "kdapl_block"];
+
+/// Loads a disk that is served at a port, and that tests the server at another port before.
+fn load_disk(
+    context: &Context,
+    name: &'static str,
+    port: u64,
+    tested: Option<u64>,
+) -> Result<Loaded> {
+    let _ = device(context)?;
+    let IpAddr::V4(address) = context.server_address() else {
+        return skip("the samples support IPv4 addresses only");
+    };
+    if context.client.is_iwarp() {
+        return skip("over iWARP memory is opened to peers by RMRs only");
+    }
+    let address = u32::from(address);
+    let peer = tested.map_or(String::new(), |port| format!("peer={address} peer_port={port}"));
+    Loaded::new(name, &format!("address={address} port={port} {peer}"))
+}
+
+fn block_samples(context: &Context) -> Result<()> {
+    for server in DISKS {
+        let (own, other) = (context.port(), context.port());
+        let served = load_disk(context, server, own, Some(own)).context(server)?;
+        for client in DISKS.into_iter().filter(|client| *client != server) {
+            load_disk(context, client, other, Some(own)).context(client)?.unload()?;
+        }
+        served.unload()?;
     }
     Ok(())
 }
