@@ -114,6 +114,9 @@ tests! {
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
     block_samples, 120, "Clients and servers of the disks in docs/samples, in C and in Rust, store and return blocks";
     rust_consumer_unload, 120, "A consumer in Rust that unloads during traffic breaks its connections and leaves nothing behind";
+    rust_close, 120, "In Rust, a close during traffic ends all upcalls and drops all handlers, before other objects or after";
+    rust_free_in_upcall, 120, "In Rust, an upcall frees its own endpoint, whose DTOs are outstanding";
+    rust_free_dispatcher, 120, "In Rust, a dispatcher that is freed during upcalls waits for them and drops its handler";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -386,6 +389,59 @@ fn block_samples(context: &Context) -> Result<()> {
             load_disk(context, client, other, Some(own)).context(client)?.unload()?;
         }
         served.unload()?;
+    }
+    Ok(())
+}
+
+/// Runs a scenario of `userspace-test/tests/kernel/rust_races.rs`.
+fn rust_race(context: &Context, scenario: u32) -> Result<()> {
+    let _ = device(context)?;
+    let IpAddr::V4(address) = context.server_address() else {
+        return skip("the module supports IPv4 addresses only");
+    };
+    let (address, port) = (u32::from(address), context.port());
+    let rounds = context.count(20).max(2);
+    let parameters = format!("address={address} port={port} scenario={scenario} rounds={rounds}");
+    Loaded::new("kdapl_rust_races", &parameters)?.unload()
+}
+
+fn rust_close(context: &Context) -> Result<()> {
+    rust_race(context, 0)?;
+    rust_race(context, 1)
+}
+
+fn rust_free_in_upcall(context: &Context) -> Result<()> {
+    rust_race(context, 2)
+}
+
+fn rust_free_dispatcher(context: &Context) -> Result<()> {
+    rust_race(context, 3)
+}
+
+/// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
+fn flood_disk(end: &End) -> Result<()> {
+    let memory = end.lmr.remote_segment(4096, 4096);
+    let mut request = [0; 24];
+    request[8..16].copy_from_slice(&memory.address.to_ne_bytes());
+    request[16..20].copy_from_slice(&4096_u32.to_ne_bytes());
+    request[20..].copy_from_slice(&memory.context.to_ne_bytes());
+    end.lmr.buffer().write(0, &request);
+    for cookie in 0..4 {
+        end.receive(64, 0, cookie)?;
+    }
+    end.send(0, request.len(), 100)
+}
+
+fn rust_consumer_unload(context: &Context) -> Result<()> {
+    for _ in 0..context.count(5).max(2) {
+        let port = context.port();
+        let server = load_disk(context, "kdapl_rust_block", port, None)?;
+        let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
+        ends.iter().try_for_each(flood_disk)?;
+        server.unload().context("unloading")?;
+        for end in &ends {
+            connection_over(&context.next(&end.connect)?)?;
+        }
     }
     Ok(())
 }
