@@ -52,7 +52,8 @@ pub struct Completion {
     pub length: usize,
     /// Kind of the DTO.
     pub operation: Operation,
-    /// Buffer of the DTO. `None` only after the Endpoint was dropped.
+    /// Buffer of the DTO. `None` only if it has none, or after the Endpoint was dropped or the
+    /// adapter closed.
     pub buffer: Option<Buffer>,
     /// RMR context that the message of a receive has invalidated, or 0.
     pub invalidated: u32,

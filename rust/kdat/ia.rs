@@ -30,7 +30,7 @@ use kernel::{
 /// Drop it outside of the adapter's upcalls, for which the close would wait.
 pub struct Ia {
     adapter: Arc<Adapter>,
-    async_evd: Handle,
+    async_evd: Evd,
 }
 
 impl Ia {
@@ -52,20 +52,24 @@ impl Ia {
                 )
             }
         })?;
-        let Ok(adapter) = Adapter::new(ia) else {
+        Self::wrap(ia, Handle::from_raw(async_evd)).map_err(|error| {
             // SAFETY: The call has no pointers. Nobody else has the handle.
             unsafe { bindings::dat_ia_close(ia.raw(), bindings::DAT_CLOSE_ABRUPT_FLAG) };
-            return Err(Error::MEMORY);
-        };
+            error
+        })
+    }
+
+    fn wrap(ia: Handle, async_evd: Handle) -> Result<Self> {
+        let adapter = Adapter::new(ia).map_err(|_| Error::MEMORY)?;
         Ok(Self {
+            async_evd: Evd::of_adapter(&adapter, async_evd)?,
             adapter,
-            async_evd: Handle::from_raw(async_evd),
         })
     }
 
     /// Returns the Event Dispatcher for asynchronous errors, which belongs to the adapter.
-    pub fn async_evd(&self) -> Result<Evd> {
-        Evd::of_adapter(&self.adapter, self.async_evd)
+    pub fn async_evd(&self) -> &Evd {
+        &self.async_evd
     }
 
     /// Creates a Protection Zone: `dat_pz_create`.

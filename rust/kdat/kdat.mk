@@ -6,13 +6,18 @@
 #   kdat-users := consumer_main.o
 #   include /path/to/rust/kdat/kdat.mk
 #
-# Each of `kdat-users` is the object of a Rust crate, which says `use kdat::...`. The variable
-# KBUILD_EXTRA_SYMBOLS must name kDAPL's Module.symvers: docs/kernel-api.md.
+# Each of `kdat-users` is the object of a Rust crate, which says `use kdat::...`. The file is
+# included after these variables are set. docs/kernel-api.md has the commands.
 
 kdat-dir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 kdat-include := $(abspath $(kdat-dir)/../../include)
 
 include $(kdat-dir)/bindgen.mk
+
+# `make install` puts the symbols of each kernel's kdapl.ko beside the headers.
+ifndef KBUILD_EXTRA_SYMBOLS
+KBUILD_EXTRA_SYMBOLS := $(wildcard $(kdat-include)/../$(KERNELRELEASE)/Module.symvers)
+endif
 
 quiet_cmd_kdat_bindgen = BINDGEN $@
       cmd_kdat_bindgen = \
