@@ -16,7 +16,8 @@
  *   elsewhere it is DAT_INVALID_PARAMETER.
  * -  Times are in microseconds, sizes in bytes.
  * -  DAT_SUCCESS is 0. Every other return value has the class DAT_CLASS_ERROR, a type
- *   (DAT_GET_TYPE) and possibly a subtype (DAT_GET_SUBTYPE).
+ *   (DAT_GET_TYPE) and possibly a subtype (DAT_GET_SUBTYPE, <rdma/kdat_subtypes.h>).
+ *   dat_strerror() returns their names.
  * -  Interface Adapters (IAs) are opened in the initial network namespace.
  *
  * A module that uses these calls needs MODULE_IMPORT_NS("KDAPL"). It must close every IA that it
@@ -27,6 +28,7 @@
 
 #include <linux/socket.h>
 #include <linux/types.h>
+#include <rdma/kdat_subtypes.h>
 
 #if BITS_PER_LONG != 64
 #error "kDAPL requires a 64-bit architecture"
@@ -119,6 +121,8 @@ typedef DAT_CONTEXT DAT_LMR_COOKIE;
 #define DAT_QUEUE_EMPTY			0x000d0000u
 #define DAT_QUEUE_FULL			0x000e0000u
 #define DAT_TIMEOUT_EXPIRED		0x000f0000u
+#define DAT_PROVIDER_ALREADY_REGISTERED	0x00100000u
+#define DAT_PROVIDER_IN_USE		0x00110000u
 #define DAT_INVALID_ADDRESS		0x00120000u
 #define DAT_INTERRUPTED_CALL		0x00130000u
 #define DAT_CONN_QUAL_UNAVAILABLE	0x00140000u
@@ -126,6 +130,19 @@ typedef DAT_CONTEXT DAT_LMR_COOKIE;
 #define DAT_PORT_IN_USE			0x00160000u
 #define DAT_COMM_NOT_SUPPORTED		0x00170000u
 #define DAT_NOT_IMPLEMENTED		0x3fff0000u
+
+/**
+ * dat_strerror() - return the names of a return code
+ * @value: return code of a call
+ * @major: out: name of the type, as "DAT_INVALID_STATE", or "DAT_SUCCESS"
+ * @minor: out: name of the subtype, as "DAT_INVALID_STATE_EVD_IN_USE"; "" if there is none
+ *
+ * The strings are valid while kdapl.ko is loaded. Context: any.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER (argument 1) if DAT does not have
+ * @value; the strings are not set then.
+ */
+DAT_RETURN dat_strerror(DAT_RETURN value, const char **major, const char **minor);
 
 /*
  * Events.
@@ -247,7 +264,7 @@ typedef struct dat_connection_event_data {
 /* Reason of an asynchronous event of an SRQ, whose number is DAT_ASYNC_ERROR_EP_BROKEN. */
 #define DAT_SRQ_LOW_WATERMARK_EVENT	2
 
-/* Reason of an asynchronous event of an EP that has more receive buffers than its soft watermark. */
+/* Reason of an asynchronous event of an EP that exceeds its soft high watermark of receives. */
 #define DAT_EP_SOFT_HIGH_WATERMARK_EVENT	2
 
 /* No watermark. */
@@ -333,8 +350,8 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
  * @max_message_size: maximum size of a message
  * @max_rdma_size: maximum size of an RDMA operation
  * @max_rmrs: maximum number of RMRs; 0 if work requests of the device cannot register memory
- * @max_rmr_size: maximum size of the part of an LMR that an RMR is bound to, and of an LMR of kernel
- *         memory with remote privileges. A part that begins within a page has a page less.
+ * @max_rmr_size: maximum size of the part of an LMR that an RMR is bound to, and of an LMR of
+ *         kernel memory with remote privileges. A part that begins within a page has a page less.
  * @max_srqs: maximum number of SRQs; 0 if the device has none
  * @max_ep_per_srq: maximum number of EPs of an SRQ
  * @max_recv_per_srq: maximum number of receives of an SRQ
@@ -415,8 +432,9 @@ typedef struct dat_provider_attr {
 
 /**
  * dat_ia_openv() - open the IA of an RDMA device
- * @name: SUBJECT[/PORT][@PLACE]: an RDMA device, a network device or an IP address; its port; a network
- *         device or an IP address of it. "rxe0", "mlx5_0/2", "eth0.100", "10.7.0.1", "rxe0@10.7.0.1"
+ * @name: SUBJECT[/PORT][@PLACE]: an RDMA device, a network device or an IP address; its port; a
+ *         network device or an IP address of it. "rxe0", "mlx5_0/2", "eth0.100", "10.7.0.1",
+ *         "rxe0@10.7.0.1"
  * @async_evd_qlen: minimum queue length of the asynchronous EVD
  * @async_evd: in: DAT_HANDLE_NULL; out: the asynchronous EVD, which makes no upcalls until
  *         dat_evd_modify_upcall() enables them
@@ -465,6 +483,14 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd,
  */
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags);
 
+/**
+ * dat_get_handle_type() - return the type of the object that a handle names
+ * @handle: handle of an object, or of an IA
+ * @type: out: DAT_HANDLE_TYPE_*
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1) for a handle that
+ * names nothing.
+ */
 DAT_RETURN dat_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE *type);
 
 /*
@@ -474,8 +500,32 @@ typedef struct dat_pz_param {
 	DAT_IA_HANDLE ia_handle;
 } DAT_PZ_PARAM;
 
+/**
+ * dat_pz_create() - create a PZ
+ * @ia: IA
+ * @pz: out: the PZ, which the consumer frees with dat_pz_free()
+ *
+ * LMRs, RMRs, SRQs and EPs of one PZ may be used together, and no others.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE *pz);
+/**
+ * dat_pz_query() - query the parameters of a PZ
+ * @pz: PZ
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz, u64 mask, DAT_PZ_PARAM *param);
+/**
+ * dat_pz_free() - free a PZ
+ * @pz: PZ
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (DAT_INVALID_STATE_PZ_IN_USE) while an
+ * LMR, RMR, SRQ or EP belongs to it.
+ */
 DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz);
 
 /*
@@ -602,15 +652,16 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_VLEN
  * @region: the memory
  * @length: length of the region
  * @pz: PZ
- * @privileges: local and remote privileges. Remote ones are DAT_MODEL_NOT_SUPPORTED over iWARP, and
- *         on devices whose work requests cannot register memory.
- * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and continue
- *         from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0.
+ * @privileges: local and remote privileges. Remote ones are DAT_MODEL_NOT_SUPPORTED over iWARP,
+ *         and on devices whose work requests cannot register memory.
+ * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and
+ *         continue from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0.
  * @optimize: one of DAT_MEM_OPTIMIZE_*; a hint
  * @lmr: out: the LMR
  * @lmr_context: out: context for local segments
  * @rmr_context: out: context for the peer's remote segments, 0 without remote privileges; may be
- *         NULL. It is valid for all EPs of the PZ, until the LMR is freed or a peer invalidates it.
+ *         NULL. It is valid for all EPs of the PZ, until the LMR is freed or a peer invalidates
+ *         it.
  * @registered_size: out: length of the registered memory; may be NULL
  * @registered_address: out: address of the first byte; may be NULL
  *
@@ -623,11 +674,11 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_VLEN
  * boundary, and all but the last end at one; zero-based memory must begin at one.
  *
  * Return: DAT_SUCCESS; DAT_LENGTH_ERROR if @length is 0, more than the machine has, more than the
- * memory that is described, or too much for remote privileges; DAT_INVALID_ADDRESS (malformed) if a
- * part of the region is not mapped or no memory of the machine, or if @privileges has
- * DAT_MEM_PRIV_LOCAL_WRITE_FLAG, or a remote one that includes writes, and a part is text, read-only
- * or the zero page; DAT_INVALID_ADDRESS (unsupported) for memory with remote privileges whose pieces
- * do not meet at page boundaries; or another error code.
+ * memory that is described, or too much for remote privileges; DAT_INVALID_ADDRESS (malformed) if
+ * a part of the region is not mapped or no memory of the machine, or if @privileges has
+ * DAT_MEM_PRIV_LOCAL_WRITE_FLAG, or a remote one that includes writes, and a part is text,
+ * read-only or the zero page; DAT_INVALID_ADDRESS (unsupported) for memory with remote privileges
+ * whose pieces do not meet at page boundaries; or another error code.
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,
@@ -636,6 +687,14 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *lmr_context,
 			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
 			   DAT_VADDR *registered_address);
+/**
+ * dat_lmr_query() - query the parameters of an LMR
+ * @lmr: LMR
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
 /**
  * dat_lmr_free() - free an LMR
@@ -669,8 +728,8 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
  * Context: process; sleeps.
  *
  * Return: DAT_SUCCESS or an error code. DAT_LENGTH_ERROR if @max_pages is 0 or more than a region
- * of the device has (max_rmr_size of the IA); DAT_MODEL_NOT_SUPPORTED if work requests of the device
- * cannot register memory.
+ * of the device has (max_rmr_size of the IA); DAT_MODEL_NOT_SUPPORTED if work requests of the
+ * device cannot register memory.
  */
 DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, DAT_LMR_SCOPE scope,
 			    DAT_LMR_HANDLE *lmr);
@@ -683,9 +742,9 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  * @npages: number of pages of PAGE_SIZE, or of entries of the scatterlist or of bio_vecs. All
  *         entries but the first begin at a page boundary, and all but the last end at one.
  * @privileges: DAT_MEM_PRIV_* of this side and of peers
- * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and continue
- *         from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0, and the
- *         memory at a page boundary.
+ * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and
+ *         continue from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0,
+ *         and the memory at a page boundary.
  * @ep: connected EP of the same PZ
  * @cookie: cookie of the completion
  * @flags: DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG; UNSIGNALLED as of a DTO
@@ -693,7 +752,8 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  * @rmr_context: out: context for the peer's segments; may be NULL
  *
  * Both contexts are valid for every later request of @ep, and for peers that get @rmr_context from
- * one. Other queues, also the receives of @ep, may use them after the completion. The request EVD of
+ * one. Other queues, also the receives of @ep, may use them after the completion. The request EVD
+ * of
  * @ep gets a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
  *
  * The consumer keeps the memory until the completion of an invalidation: of dat_lmr_invalidate(),
@@ -701,20 +761,21 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  * pages are mapped for the device until then. The contexts of the next registration are others, so
  * an old one is not valid again.
  *
- * A completion with another status than DAT_DTO_SUCCESS leaves the LMR free, but the peer may still
- * reach the memory: until the next dat_lmr_fmr() or dat_lmr_free() has returned. That dat_lmr_fmr()
- * sleeps, and replaces the region of the device.
+ * A completion with another status than DAT_DTO_SUCCESS leaves the LMR free, but the peer may
+ * still reach the memory: until the next dat_lmr_fmr() or dat_lmr_free() has returned. That
+ * dat_lmr_fmr() sleeps, and replaces the region of the device.
  *
  * Context: process; sleeps.
  *
- * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or a
- * completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR if
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or
+ * a completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR
+ * if
  * @npages is 0 or the memory has more pages than the maximum of the LMR; DAT_INVALID_ADDRESS
  * (malformed) for an address that is no page boundary, not mapped or no memory of the machine, or
  * that shall be written and is text, read-only or the zero page, and for an empty entry;
- * (unsupported) for entries that do not meet at page boundaries;
- * DAT_PROTECTION_VIOLATION for an EP of another PZ; DAT_INVALID_HANDLE (LMR) also for another kind
- * of LMR; DAT_RESERVED_LMR. With an error nothing is registered, and no completion follows.
+ * (unsupported) for entries that do not meet at page boundaries; DAT_PROTECTION_VIOLATION for an
+ * EP of another PZ; DAT_INVALID_HANDLE (LMR) also for another kind of LMR; DAT_RESERVED_LMR. With
+ * an error nothing is registered, and no completion follows.
  */
 DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region,
 		       u32 npages, DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type,
@@ -776,6 +837,14 @@ typedef struct dat_rmr_param {
  * cannot register memory.
  */
 DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *rmr);
+/**
+ * dat_rmr_query() - query the parameters of an RMR
+ * @rmr: RMR
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
 /**
  * dat_rmr_bind() - open a part of an LMR to the peers of its PZ, or end that
@@ -900,11 +969,59 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY p
  */
 DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy,
 				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag);
+/**
+ * dat_evd_query() - query the parameters of an EVD
+ * @evd: EVD
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd, u64 mask, DAT_EVD_PARAM *param);
+/**
+ * dat_evd_modify_cno() - change the CNO that an EVD triggers
+ * @evd: EVD
+ * @cno: CNO of the same IA; DAT_HANDLE_NULL for none
+ *
+ * A trigger that no waiter has taken yet moves to @cno.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno);
+/**
+ * dat_evd_enable() - let an EVD trigger its CNO
+ * @evd: EVD
+ *
+ * If events are queued, the CNO is triggered at once. EVDs are created enabled.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd);
+/**
+ * dat_evd_disable() - do not let an EVD trigger its CNO
+ * @evd: EVD
+ *
+ * Events are queued as before. Waits and upcalls are not affected.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd);
+/**
+ * dat_evd_set_unwaitable() - refuse waits on an EVD
+ * @evd: EVD
+ *
+ * dat_evd_wait() is DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_UNWAITABLE) until
+ * dat_evd_clear_unwaitable(). A thread that waits already is woken with that error.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
+/**
+ * dat_evd_clear_unwaitable() - allow waits on an EVD again
+ * @evd: EVD
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
 /**
  * dat_evd_wait() - wait for events and take the oldest
@@ -922,8 +1039,37 @@ DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
  */
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold,
 			DAT_EVENT *event, DAT_COUNT *nmore);
+/**
+ * dat_evd_dequeue() - take the oldest event of an EVD, without waiting
+ * @evd: EVD
+ * @event: out: the event, which belongs to the caller. Pointers in it are valid as the data of the
+ *         event say.
+ *
+ * Each event is delivered once: to this call, to a wait, or to an upcall. Any number of threads may
+ * dequeue.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_QUEUE_EMPTY if there is no event.
+ */
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
+/**
+ * dat_evd_resize() - change the queue length of an EVD
+ * @evd: EVD
+ * @qlen: new minimum queue length, in events
+ *
+ * Queued events stay, in their order.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if more than @qlen events are queued.
+ */
 DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT qlen);
+/**
+ * dat_evd_post_se() - queue a software event
+ * @evd: EVD that was created with DAT_EVD_SOFTWARE_FLAG
+ * @event: event whose event_number is DAT_SOFTWARE_EVENT. Of its data, software_event_data.pointer
+ *         is kept, and never dereferenced.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_QUEUE_FULL if the queue has no room for a software
+ * event.
+ */
 DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT *event);
 /**
  * dat_evd_free() - free an EVD
@@ -963,6 +1109,15 @@ typedef struct dat_cno_param {
 	DAT_CNO_PROXY_TYPE proxy_type;
 } DAT_CNO_PARAM;
 
+/**
+ * dat_cno_create() - create a CNO
+ * @ia: IA
+ * @agent: agent that is called for each trigger, or DAT_OS_WAIT_PROXY_AGENT_NULL. Its function and
+ *         its data must stay valid until dat_cno_free() or dat_cno_modify_agent() has returned.
+ * @cno: out: the CNO
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent,
 			  DAT_CNO_HANDLE *cno);
 /**
@@ -975,6 +1130,14 @@ DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent,
  * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent);
+/**
+ * dat_cno_query() - query the parameters of a CNO
+ * @cno: CNO
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, u64 mask, DAT_CNO_PARAM *param);
 /**
  * dat_cno_wait() - wait for a trigger of a CNO
@@ -985,7 +1148,22 @@ DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, u64 mask, DAT_CNO_PARAM *param);
  * Return: DAT_SUCCESS or an error code. DAT_QUEUE_EMPTY if the time-out expires.
  */
 DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd);
+/**
+ * dat_cno_trigger() - trigger a CNO as an EVD does
+ * @cno: CNO
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cno_trigger(DAT_CNO_HANDLE cno);
+/**
+ * dat_cno_free() - free a CNO
+ * @cno: CNO
+ *
+ * On return, the agent is not called any more.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (DAT_INVALID_STATE_CNO_IN_USE) while an
+ * EVD triggers the CNO, or a thread waits for it.
+ */
 DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno);
 
 /*
@@ -1116,8 +1294,8 @@ typedef struct dat_ep_param {
  * @ep: out: the EP
  *
  * @pz may be DAT_HANDLE_NULL. dat_ep_modify() must supply it before the EP connects. An EVD may be
- * DAT_HANDLE_NULL: its events are discarded, but without @connect_evd the failure of a connection is
- * DAT_ASYNC_ERROR_EP_BROKEN.
+ * DAT_HANDLE_NULL: its events are discarded, but without @connect_evd the failure of a connection
+ * is DAT_ASYNC_ERROR_EP_BROKEN.
  *
  * Return: DAT_SUCCESS or an error code.
  */
@@ -1142,6 +1320,15 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
 				  DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
 				  DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
+/**
+ * dat_ep_query() - query the parameters of an EP
+ * @ep: EP
+ * @mask: a mask of DAT_EP_FIELD_*; all parameters are returned
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER (argument 2) for another bit in
+ * @mask.
+ */
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param);
 /**
  * dat_ep_modify() - change the PZ, the EVDs and the attributes of an EP
@@ -1152,10 +1339,39 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *
  * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param);
+/**
+ * dat_ep_connect() - connect an EP to a service point
+ * @ep: unconnected EP that has a PZ
+ * @remote_address: address of the peer. Its port is ignored; see @conn_qual.
+ * @conn_qual: connection qualifier that the peer listens for
+ * @timeout: time to connect, or DAT_TIMEOUT_INFINITE; not 0
+ * @private_data_size: size of @private_data
+ * @private_data: private data of the request, copied; may be NULL if there are none
+ * @qos: quality of service, a mask of DAT_QOS_*
+ * @flags: DAT_CONNECT_DEFAULT_FLAG; several paths are DAT_MODEL_NOT_SUPPORTED
+ *
+ * The call does not wait for the connection. One event of the connect EVD reports its outcome:
+ * ESTABLISHED, or one of PEER_REJECTED, NON_PEER_REJECTED, TIMED_OUT and UNREACHABLE. Then, and
+ * after a disconnect, dat_ep_reset() prepares the EP for the next connection.
+ *
+ * Return: DAT_SUCCESS or an error code, with which no event follows. DAT_INVALID_STATE with the
+ * state of an EP that is not unconnected.
+ */
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
 			  DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout,
 			  DAT_COUNT private_data_size, const void *private_data,
 			  DAT_QOS qos, DAT_CONNECT_FLAGS flags);
+/**
+ * dat_ep_dup_connect() - connect an EP to the peer of another EP
+ * @ep: as of dat_ep_connect()
+ * @other: connected EP of the same IA, whose remote address and connection qualifier are used
+ * @timeout: as of dat_ep_connect()
+ * @private_data_size: as of dat_ep_connect()
+ * @private_data: as of dat_ep_connect()
+ * @qos: as of dat_ep_connect()
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if @other is not connected.
+ */
 DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE other, DAT_TIMEOUT timeout,
 			      DAT_COUNT private_data_size, const void *private_data,
 			      DAT_QOS qos);
@@ -1172,6 +1388,20 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE other, DAT_TIMEOUT
 DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
 				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
 				 const void *private_data);
+/**
+ * dat_ep_disconnect() - end the connection of an EP, or its attempt to connect
+ * @ep: EP
+ * @flags: DAT_CLOSE_GRACEFUL_FLAG lets requests complete that are outstanding, but not receives;
+ *         DAT_CLOSE_ABRUPT_FLAG flushes both
+ *
+ * The call does not wait for the end. All outstanding DTOs complete, those that were not carried
+ * out with DAT_DTO_ERR_FLUSHED. DAT_CONNECTION_EVENT_DISCONNECTED follows the last of their
+ * events. Of an unconnected EP the receives are flushed, and no connection event follows. On a
+ * disconnected EP the call has no effect.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE for an EP that a service point or a
+ * request holds.
+ */
 DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
 /**
  * dat_ep_get_status() - query the state of an EP and whether it is idle
@@ -1201,14 +1431,14 @@ DAT_RETURN kdapl_ep_private_data(DAT_EP_HANDLE ep, DAT_COUNT *private_data_size,
 /**
  * dat_ep_set_watermark() - limit the receive buffers that an EP has
  * @ep: EP
- * @soft_high: number of buffers, or DAT_WATERMARK_INFINITE. One event DAT_ASYNC_ERROR_EP_BROKEN with
- *         the reason DAT_EP_SOFT_HIGH_WATERMARK_EVENT reports that the EP has more. The connection
- *         stays.
+ * @soft_high: number of buffers, or DAT_WATERMARK_INFINITE. One event DAT_ASYNC_ERROR_EP_BROKEN
+ *         with the reason DAT_EP_SOFT_HIGH_WATERMARK_EVENT reports that the EP has more. The
+ *         connection stays.
  * @hard_high: number of buffers, or DAT_WATERMARK_INFINITE. The connection breaks when the EP has
  *         more.
  *
- * A receive that has completed counts until its event is dequeued. Either watermark may be exceeded
- * during this call. Context: process; sleeps.
+ * A receive that has completed counts until its event is dequeued. Either watermark may be
+ * exceeded during this call. Context: process; sleeps.
  *
  * Return: DAT_SUCCESS or an error code.
  */
@@ -1216,9 +1446,9 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft_high, DAT_COUNT
 /**
  * dat_ep_recv_query() - query the receive buffers that an EP has
  * @ep: EP
- * @allocated: out: number of receives that are posted to the EP, and of those that have completed and
- *         whose event was not dequeued. Receives of an SRQ belong to an EP once they have completed.
- *         May be NULL.
+ * @allocated: out: number of receives that are posted to the EP, and of those that have completed
+ *         and whose event was not dequeued. Receives of an SRQ belong to an EP once they have
+ *         completed. May be NULL.
  * @span: out: number of messages from the oldest to the newest of these buffers; may be NULL
  *
  * Context: process; sleeps.
@@ -1226,12 +1456,52 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft_high, DAT_COUNT
  * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT *allocated, DAT_COUNT *span);
+/**
+ * dat_ep_reset() - make a disconnected EP unconnected
+ * @ep: disconnected or unconnected EP. Of an unconnected one nothing changes.
+ *
+ * On return, the device accesses no buffer of an earlier DTO. DTOs that are outstanding are
+ * reported as DAT_DTO_ERR_FLUSHED as far as the EVD has room, and have no event otherwise. Queued
+ * events stay.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE with the state of an EP that is neither;
+ * DAT_INSUFFICIENT_RESOURCES, which leaves the EP disconnected.
+ */
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep);
+/**
+ * dat_ep_free() - free an EP
+ * @ep: EP in any state but those of a service point or a connection request
+ *
+ * Ends a connection without an event. On return, the device accesses no buffer of the EP's DTOs,
+ * so that their memory may be freed. DTOs whose events are not queued yet have none. Queued events
+ * stay, with a handle that is stale.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE while the EP is reserved for a service
+ * point, or came with a request that is not answered.
+ */
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
 
 /*
  * Posts of DTOs. @local may be NULL if @segments is 0. The caller may reuse the array of segments
  * when a call returns.
+ */
+
+/**
+ * dat_ep_post_send() - send a message to a receive of the peer
+ * @ep: connected EP
+ * @segments: number of segments; 0 for a message without data
+ * @local: segments, of LMRs of the EP's PZ with DAT_MEM_PRIV_LOCAL_READ_FLAG
+ * @cookie: cookie of the completion
+ * @flags: completion flags
+ *
+ * The consumer does not change or free the memory before the completion. That one, on the request
+ * EVD, says that the peer's device has the message. On an EP that was disconnected by now the DTO
+ * is flushed.
+ *
+ * Return: DAT_SUCCESS or an error code, with which nothing is posted and no event follows.
+ * DAT_INSUFFICIENT_RESOURCES if max_request_dtos are outstanding; DAT_INVALID_STATE with the state
+ * of an EP that was not connected yet; DAT_PROTECTION_VIOLATION, DAT_PRIVILEGES_VIOLATION or
+ * DAT_LENGTH_ERROR for a segment.
  */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
 			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
@@ -1254,11 +1524,56 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments
 					    const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 					    DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
 					    DAT_RMR_CONTEXT rmr_context);
+/**
+ * dat_ep_post_recv() - post a receive
+ * @ep: EP without an SRQ, also one that is not connected yet
+ * @segments: number of segments
+ * @local: segments, of LMRs of the EP's PZ with DAT_MEM_PRIV_LOCAL_WRITE_FLAG
+ * @cookie: cookie of the completion
+ * @flags: completion flags
+ *
+ * Each message of the peer takes the oldest receive. A message that is longer than it, or finds
+ * none, ends the connection. The consumer does not access or free the memory before the
+ * completion, on the receive EVD.
+ *
+ * Return: DAT_SUCCESS or an error code, as of dat_ep_post_send(). DAT_INSUFFICIENT_RESOURCES if
+ * max_recv_dtos are outstanding; DAT_INVALID_STATE for an EP with an SRQ.
+ */
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
 			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+/**
+ * dat_ep_post_rdma_write() - write to memory of the peer
+ * @ep: connected EP
+ * @segments: number of segments
+ * @local: segments, with DAT_MEM_PRIV_LOCAL_READ_FLAG
+ * @cookie: cookie of the completion
+ * @remote: memory of the peer, which it has opened for remote writes. Its length limits the
+ *         transfer; 0 is no limit.
+ * @flags: completion flags
+ *
+ * The peer has no event. If it refuses the access, the completion is DAT_DTO_ERR_REMOTE_ACCESS,
+ * and the connection ends.
+ *
+ * Return: DAT_SUCCESS or an error code, as of dat_ep_post_send().
+ */
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
 				  const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 				  const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
+/**
+ * dat_ep_post_rdma_read() - read memory of the peer
+ * @ep: connected EP whose max_rdma_read_out is not 0
+ * @segments: number of segments
+ * @local: segments, with DAT_MEM_PRIV_LOCAL_WRITE_FLAG
+ * @cookie: cookie of the completion
+ * @remote: memory of the peer, which it has opened for remote reads. Its length limits the
+ *         transfer; 0 is no limit.
+ * @flags: completion flags
+ *
+ * The data are in @local when the completion is a success. Over iWARP memory of the kernel is
+ * DAT_PRIVILEGES_VIOLATION here: see dat_ep_post_rdma_read_to_rmr().
+ *
+ * Return: DAT_SUCCESS or an error code, as of dat_ep_post_send().
+ */
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
 				 const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 				 const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
@@ -1384,6 +1699,14 @@ DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, const DAT_SRQ_ATTR
  */
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
 			     DAT_DTO_COOKIE cookie);
+/**
+ * dat_srq_query() - query the parameters of an SRQ
+ * @srq: SRQ
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, u64 mask, DAT_SRQ_PARAM *param);
 /**
  * dat_srq_resize() - change the number of receives that an SRQ holds
@@ -1399,9 +1722,9 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT qlen);
  * @srq: SRQ
  * @low_watermark: number of receives; 0 turns the watermark off
  *
- * When fewer receives are available, the asynchronous EVD gets one event, with the SRQ as its object
- * and the reason DAT_SRQ_LOW_WATERMARK_EVENT. Its number is DAT_ASYNC_ERROR_EP_BROKEN, as DAT has
- * none for SRQs.
+ * When fewer receives are available, the asynchronous EVD gets one event, with the SRQ as its
+ * object and the reason DAT_SRQ_LOW_WATERMARK_EVENT. Its number is DAT_ASYNC_ERROR_EP_BROKEN, as
+ * DAT has none for SRQs.
  *
  * Return: DAT_SUCCESS or an error code.
  */
@@ -1476,11 +1799,48 @@ typedef struct dat_cr_param {
 	DAT_EP_HANDLE local_ep_handle;
 } DAT_CR_PARAM;
 
+/**
+ * dat_psp_create() - create a Public Service Point (PSP)
+ * @ia: IA
+ * @conn_qual: connection qualifier to listen for
+ * @evd: EVD for connection requests, created with DAT_EVD_CR_FLAG
+ * @flags: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
+ * @psp: out: the PSP
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_CONN_QUAL_IN_USE if another service point listens for
+ * @conn_qual.
+ */
 DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EVD_HANDLE evd,
 			  DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
+/**
+ * dat_psp_create_any() - create a PSP with a free connection qualifier
+ * @ia: IA
+ * @conn_qual: out: connection qualifier of the PSP
+ * @evd: as of dat_psp_create()
+ * @flags: as of dat_psp_create()
+ * @psp: out: the PSP
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_CONN_QUAL_UNAVAILABLE if none is free.
+ */
 DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *conn_qual, DAT_EVD_HANDLE evd,
 			      DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
+/**
+ * dat_psp_query() - query the parameters of a PSP
+ * @psp: PSP
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp, u64 mask, DAT_PSP_PARAM *param);
+/**
+ * dat_psp_free() - free a PSP
+ * @psp: PSP
+ *
+ * No request arrives any more. Those that have arrived stay, and may be answered.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp);
 /**
  * dat_rsp_create() - create a Reserved Service Point (RSP)
@@ -1494,7 +1854,24 @@ DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp);
  */
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep,
 			  DAT_EVD_HANDLE evd, DAT_RSP_HANDLE *rsp);
+/**
+ * dat_rsp_query() - query the parameters of an RSP
+ * @rsp: RSP
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp, u64 mask, DAT_RSP_PARAM *param);
+/**
+ * dat_rsp_free() - free an RSP
+ * @rsp: RSP
+ *
+ * No request arrives any more, and the EP is reserved no more. Those that have arrived stay, and
+ * may be answered.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp);
 /**
  * dat_csp_create() - create a CSP
@@ -1509,9 +1886,33 @@ DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp);
  */
 DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia, const DAT_COMM *comm, DAT_IA_ADDRESS_PTR address,
 			  DAT_EVD_HANDLE evd, DAT_CSP_HANDLE *csp);
+/**
+ * dat_csp_query() - query the parameters of a CSP
+ * @csp: CSP
+ * @mask: ignored
+ * @param: out: parameters
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp, u64 mask, DAT_CSP_PARAM *param);
+/**
+ * dat_csp_free() - free a CSP
+ * @csp: CSP
+ *
+ * No request arrives any more. Those that have arrived stay, and may be answered.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp);
 
+/**
+ * dat_cr_query() - query the parameters of a CR
+ * @cr: CR
+ * @mask: ignored
+ * @param: out: parameters. Its pointers are valid until the CR is answered.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
 /**
  * kdapl_cr_private_data() - copy the private data of a CR
@@ -1537,7 +1938,24 @@ DAT_RETURN kdapl_cr_private_data(DAT_CR_HANDLE cr, DAT_COUNT *private_data_size,
  */
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
 			 const void *private_data);
+/**
+ * dat_cr_reject() - reject a CR
+ * @cr: CR, freed on success
+ * @private_data_size: size of @private_data
+ * @private_data: private data for the peer, copied; may be NULL if there are none
+ *
+ * An EP that came with the request is freed.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const void *private_data);
+/**
+ * dat_cr_handoff() - pass a CR on to another service point
+ * @cr: CR, freed on success
+ * @conn_qual: connection qualifier of a service point of this machine, also of another consumer
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL conn_qual);
 
 #endif /* _RDMA_KDAT_H */

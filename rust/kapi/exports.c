@@ -8,6 +8,7 @@ EXPORT_SYMBOL_NS_GPL(dat_ia_openv, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ia_query, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ia_close, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_get_handle_type, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_strerror, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ia_memtype_hint, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_pz_create, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_pz_query, "KDAPL");

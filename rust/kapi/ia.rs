@@ -23,6 +23,7 @@ use crate::{
         prelude::*, //
     },
     model::{
+        code,
         completion::CompletionFlags,
         handle::KernelHandle, //
     },
@@ -185,6 +186,16 @@ export! {
         let found = Adapter::kind_of(handle).ok_or(invalid)?;
         // `HandleKind` counts from 1, `DAT_HANDLE_TYPE` from 0.
         kind.put(found.number().saturating_sub(1));
+        Ok(())
+    }
+
+    /// `dat_strerror`.
+    fn dat_strerror(value: u32, major: Out<*const c_char>, minor: Out<*const c_char>) {
+        major.needed(Arg::Major)?;
+        minor.needed(Arg::Minor)?;
+        let names = code::names(value).ok_or(DatError::Invalid(Arg::Code))?;
+        major.put(names.0.as_char_ptr());
+        minor.put(names.1.as_char_ptr());
         Ok(())
     }
 }

@@ -8,14 +8,19 @@
 //! success.)
 
 mod arg;
+mod kind;
+mod named;
 pub(crate) mod order;
 mod subtype;
 
 pub(crate) use self::{
     arg::Arg,
+    kind::Kind,
     order::Order,
     subtype::Subtype, //
 };
+
+use core::ffi::CStr;
 
 /// Class bit of every code but success.
 const CLASS_ERROR: u32 = 0x8000_0000;
@@ -23,65 +28,11 @@ const CLASS_ERROR: u32 = 0x8000_0000;
 /// Position of the type in a return code.
 const KIND_SHIFT: u32 = 16;
 
-/// Type of a DAT return code.
-///
-/// The discriminants are DAT's numbers, shifted down to bit 0.
-#[cfg_attr(
-    not(kdapl_host),
-    expect(dead_code, reason = "the table is DAT's, complete on purpose")
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u16)]
-pub(crate) enum Kind {
-    /// The operation was aborted.
-    Abort = 1,
-    /// The connection qualifier is in use.
-    ConnQualInUse = 2,
-    /// A resource is exhausted. The subtype names it.
-    InsufficientResources = 3,
-    /// kDAPL, or a layer below it, has an internal error.
-    InternalError = 4,
-    /// A handle is invalid. The subtype names the expected type.
-    InvalidHandle = 5,
-    /// An argument is invalid. The subtype is its position.
-    InvalidParameter = 6,
-    /// The object is in a state that does not allow the call. The subtype names the state.
-    InvalidState = 7,
-    /// A length is wrong.
-    LengthError = 8,
-    /// The provider does not support the operation.
-    ModelNotSupported = 9,
-    /// There is no such Interface Adapter (`DAT_NAME_NOT_FOUND` as well).
-    ProviderNotFound = 0xa,
-    /// The caller or the memory lacks a privilege.
-    PrivilegesViolation = 0xb,
-    /// Two objects belong to different Protection Zones.
-    ProtectionViolation = 0xc,
-    /// The Event Dispatcher (EVD) is empty.
-    QueueEmpty = 0xd,
-    /// The EVD is full.
-    QueueFull = 0xe,
-    /// The time-out expired.
-    TimeoutExpired = 0xf,
-    /// The provider is registered already.
-    ProviderAlreadyRegistered = 0x10,
-    /// The provider is in use.
-    ProviderInUse = 0x11,
-    /// The address is invalid.
-    InvalidAddress = 0x12,
-    /// A signal interrupted the call.
-    InterruptedCall = 0x13,
-    /// No connection qualifier is available.
-    ConnQualUnavailable = 0x14,
-    /// The local memory region (LMR) is the reserved one.
-    ReservedLmr = 0x15,
-    /// The port is in use.
-    PortInUse = 0x16,
-    /// The communicator is not supported.
-    CommNotSupported = 0x17,
-    /// The call is not implemented.
-    NotImplemented = 0x3fff,
-}
+/// Bits of the type, once it is shifted down.
+const KIND_MASK: u32 = 0x3fff;
+
+/// Bits of the subtype.
+const SUBTYPE_MASK: u32 = 0xffff;
 
 /// Subtypes of INVALID_PARAMETER, by the position of the argument.
 const POSITIONS: [Subtype; 10] = [
@@ -166,4 +117,17 @@ impl From<Kind> for DatError {
     fn from(kind: Kind) -> Self {
         Self::new(kind, Subtype::Unspecified)
     }
+}
+
+/// Returns DAT's names of the type and the subtype of a return code. Without a subtype its name is
+/// empty. Returns `None` if DAT does not have the type or the subtype.
+pub(crate) fn names(code: u32) -> Option<(&'static CStr, &'static CStr)> {
+    if code == 0 {
+        return Some((c"DAT_SUCCESS", c""));
+    }
+    let minor = match code & SUBTYPE_MASK {
+        0 => c"",
+        subtype => subtype::name(subtype)?,
+    };
+    Some((kind::name(code >> KIND_SHIFT & KIND_MASK)?, minor))
 }

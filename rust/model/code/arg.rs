@@ -18,6 +18,8 @@ pub(crate) enum Arg {
     Attr,
     /// Number of unanswered connection requests that a service point may have.
     Backlog,
+    /// Return code.
+    Code,
     /// Communicator of a Common Service Point.
     Communicator,
     /// Connection qualifier.
@@ -42,8 +44,12 @@ pub(crate) enum Arg {
     HandleType,
     /// Place for the context that a DTO names memory by.
     LmrContext,
+    /// Place for the name of a type of return codes.
+    Major,
     /// Mask of the parameters to query or to modify.
     Mask,
+    /// Place for the name of a subtype of return codes.
+    Minor,
     /// Type of a DTO.
     Operation,
     /// Hint for the optimization of memory accesses.

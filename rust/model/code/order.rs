@@ -36,6 +36,7 @@ orders! {
     dat_ia_query(_, _, _, _, _, _);
     dat_ia_close(_, Flags);
     dat_get_handle_type(_, HandleType);
+    dat_strerror(Code, Major, Minor);
     dat_ia_memtype_hint(_, _, _, Optimize, _, _);
     dat_ia_reserved_lmr(_, Handle, LmrContext);
 

@@ -8,7 +8,7 @@
 #include "ktest.h"
 
 /* A call whose argument `n` is invalid. */
-#define INVALID(n, call)	REFUSED(call, DAT_INVALID_PARAMETER, INVALID_ARG(n))
+#define INVALID(n, call)	REFUSED(call, DAT_INVALID_PARAMETER, DAT_INVALID_ARG(n))
 
 static int argument_numbers_of_ia_calls(void)
 {
@@ -18,6 +18,7 @@ static int argument_numbers_of_ia_calls(void)
 	const DAT_REGION_DESCRIPTION nowhere = {};
 	DAT_IA_HANDLE other;
 	DAT_LMR_HANDLE lmr;
+	const char *name;
 	DAT_VLEN length;
 
 #define KCREATE(privileges, optimize, lmr, context)					\
@@ -29,6 +30,9 @@ static int argument_numbers_of_ia_calls(void)
 	INVALID(4, dat_ia_open(ia_attr.adapter_name, 8, &evd, NULL));
 	INVALID(2, dat_ia_close(ia, 2));
 	INVALID(2, dat_get_handle_type(ia, NULL));
+	INVALID(1, dat_strerror(DAT_CLASS_ERROR, &name, &name));
+	INVALID(2, dat_strerror(DAT_SUCCESS, NULL, &name));
+	INVALID(3, dat_strerror(DAT_SUCCESS, &name, NULL));
 	INVALID(2, dat_pz_create(ia, NULL));
 	INVALID(3, dat_pz_query(pz, 0, NULL));
 	INVALID(6, KCREATE(0x100, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &context));
@@ -230,6 +234,7 @@ static int argument_numbers_of_service_point_calls(void)
 	struct pair pair = {};
 	u8 data[300] = {};
 	DAT_HANDLE point;
+	DAT_COUNT size = 1;
 	DAT_CR_HANDLE cr;
 
 	TRY(pair_make(&pair));
@@ -254,6 +259,10 @@ static int argument_numbers_of_service_point_calls(void)
 	INVALID(3, dat_csp_query(pz, 0, NULL));
 	TRY(make_request(&pair, &conn_qual, &cr));
 	INVALID(3, dat_cr_query(cr, 0, NULL));
+	INVALID(2, kdapl_cr_private_data(cr, NULL, data));
+	INVALID(3, kdapl_cr_private_data(cr, &size, NULL));
+	INVALID(2, kdapl_ep_private_data(pair.ep[0], NULL, data));
+	INVALID(3, kdapl_ep_private_data(pair.ep[0], &size, NULL));
 	INVALID(2, dat_cr_accept(cr, pair.ep[0], 0, NULL));
 	INVALID(3, dat_cr_accept(cr, pair.ep[1], -1, data));
 	INVALID(3, dat_cr_accept(cr, pair.ep[1], sizeof(data), data));

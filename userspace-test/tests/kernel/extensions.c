@@ -56,15 +56,15 @@ static int refusals(const struct pair *pair)
 	const DAT_RMR_TRIPLET aligned = { .virtual_address = 64 }, odd = { .virtual_address = 68 };
 	const DAT_LMR_TRIPLET word = pair_place(pair, 0, 8), longer = pair_place(pair, 0, 9);
 
-	REFUSED(fetch_and_add(pair, NULL, &aligned), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(fetch_and_add(pair, &word, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(5));
-	REFUSED(fetch_and_add(pair, &word, &odd), DAT_INVALID_PARAMETER, INVALID_ARG(5));
+	REFUSED(fetch_and_add(pair, NULL, &aligned), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(fetch_and_add(pair, &word, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(5));
+	REFUSED(fetch_and_add(pair, &word, &odd), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(5));
 	REFUSED(fetch_and_add(pair, &longer, &aligned), DAT_LENGTH_ERROR, 0);
-	REFUSED(cmp_and_swap(pair, NULL, &aligned), DAT_INVALID_PARAMETER, INVALID_ARG(4));
-	REFUSED(cmp_and_swap(pair, &word, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(6));
-	REFUSED(cmp_and_swap(pair, &word, &odd), DAT_INVALID_PARAMETER, INVALID_ARG(6));
+	REFUSED(cmp_and_swap(pair, NULL, &aligned), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
+	REFUSED(cmp_and_swap(pair, &word, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(6));
+	REFUSED(cmp_and_swap(pair, &word, &odd), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(6));
 	REFUSED(cmp_and_swap(pair, &longer, &aligned), DAT_LENGTH_ERROR, 0);
-	REFUSED(write_immed(pair, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(5));
+	REFUSED(write_immed(pair, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(5));
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 
 /* Limits the allocations of a call. */
 #define MOST		1000
-#define NO_MEMORY	(DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | 2)
+#define NO_MEMORY	(DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY)
 
 /* Objects for the calls, created for each attempt. */
 static struct {
@@ -54,6 +54,7 @@ static union {
 	DAT_HANDLE_TYPE type;
 	DAT_EP_STATE state;
 	u8 data[256];
+	const char *name;
 } told;
 static DAT_HANDLE made;
 /* Size of the private data of the last call. */
@@ -220,6 +221,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 						 DAT_PROVIDER_FIELD_NONE, NULL))	\
 	CALL(dat_ia_close, second_adapter, dat_ia_close(at.second, DAT_CLOSE_ABRUPT_FLAG)) \
 	CALL(dat_get_handle_type, objects, dat_get_handle_type(pz, &told.type))		\
+	CALL(dat_strerror, objects, dat_strerror(NO_MEMORY, &told.name, &told.name))	\
 	CALL(dat_pz_create, objects, dat_pz_create(ia, &made))				\
 	CALL(dat_pz_query, objects, dat_pz_query(pz, 0, &told.pz))			\
 	CALL(dat_pz_free, second_adapter, dat_pz_free(pz))				\

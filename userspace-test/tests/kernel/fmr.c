@@ -18,7 +18,7 @@ static int local_access(struct scene *scene)
 	EXPECT(!memcmp((void *)to.virtual_address, scene->pages + SIZE - 64, 64));
 	from.virtual_address++;
 	REFUSED(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT),
-		DAT_PROTECTION_VIOLATION, PROTECTION_READ);
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	return 0;
 }
 
@@ -40,7 +40,7 @@ static int access_pages(struct scene *scene)
 	OK(fmr_invalidate(scene, scene->pair.ep[1], 2));
 	/* From the call on, posts may not name it. */
 	REFUSED(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT),
-		DAT_PROTECTION_VIOLATION, PROTECTION_READ);
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	TRY(next_dto(scene->pair.dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
 	OK(dat_lmr_query(scene->lmr, 0, &param));
 	SAME(param.lmr_context, 0);
@@ -72,7 +72,7 @@ static int register_again(struct scene *scene)
 	TRY(fmr_peer_access(scene, (u64)scene->pages, scene->pages));
 	from = (DAT_LMR_TRIPLET){ (DAT_VADDR)scene->pages, 64, old_local };
 	REFUSED(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT),
-		DAT_PROTECTION_VIOLATION, PROTECTION_READ);
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	return fmr_write_refused(scene, (u64)scene->pages, old_remote);
 }
 
@@ -106,7 +106,7 @@ static int pipeline(struct scene *scene)
 		UNTIL(dat_lmr_fmr(scene->lmr, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){},
 				  PAGES, 0, DAT_VA_TYPE_VA, scene->pair.ep[1], cookie(1), DEFAULT,
 				  NULL, NULL) ==
-		      (DAT_CLASS_ERROR | DAT_INVALID_ADDRESS | INVALID_ADDRESS_MALFORMED));
+		      (DAT_CLASS_ERROR | DAT_INVALID_ADDRESS | DAT_INVALID_ADDRESS_MALFORMED));
 	}
 	OK(fmr(scene, scene->pair.ep[1], 1, SUPPRESS));
 	/* So does a free, which is refused before. */
@@ -189,9 +189,9 @@ static atomic_t registrations;
 /* Returns whether a call was refused only because another thread was faster. */
 static bool is_late(DAT_RETURN ret)
 {
-	return ret == (DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_LMR_IN_USE) ||
-	       ret == (DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_LMR_FREE) ||
-	       ret == (DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | RESOURCE_TEP);
+	return ret == (DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_LMR_IN_USE) ||
+	       ret == (DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_LMR_FREE) ||
+	       ret == (DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_TEP);
 }
 
 static int register_in_turns(unsigned int number)
@@ -260,7 +260,7 @@ static int refuse_peer(struct scene *scene)
 	/* Nor may this side write to it. */
 	place = (DAT_LMR_TRIPLET){ (DAT_VADDR)scene->pages, 64, scene->local };
 	REFUSED(dat_ep_post_recv(scene->pair.ep[1], 1, &place, cookie(4), DEFAULT),
-		DAT_PRIVILEGES_VIOLATION, PRIVILEGES_WRITE);
+		DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
 	TRY(fmr_invalidated(scene));
 	OK(dat_lmr_fmr(scene->lmr, DAT_MEM_TYPE_VIRTUAL, region, 1, LOCAL, DAT_VA_TYPE_VA,
 		       scene->pair.ep[1], cookie(1), DEFAULT, &scene->local, &scene->remote));
@@ -269,7 +269,7 @@ static int refuse_peer(struct scene *scene)
 	place.lmr_context = scene->local;
 	if (is_iwarp)
 		REFUSED(dat_ep_post_rdma_read(scene->pair.ep[1], 1, &place, cookie(6), &source, DEFAULT),
-			DAT_PRIVILEGES_VIOLATION, PRIVILEGES_RDMA_WRITE);
+			DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
 	return fmr_write_refused(scene, (u64)scene->pages, scene->remote);
 }
 
@@ -326,11 +326,11 @@ static int use_reserved(struct scene *scene)
 	DAT_RETURN ret;
 	DAT_EVENT event;
 
-	REFUSED(dat_ia_reserved_lmr(pz, &lmr, &context), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
+	REFUSED(dat_ia_reserved_lmr(pz, &lmr, &context), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	/* Its context means nothing before the first call. */
 	from.lmr_context = 1;
 	REFUSED(dat_ep_post_send(scene->pair.ep[0], 1, &from, cookie(8), DEFAULT),
-		DAT_PROTECTION_VIOLATION, PROTECTION_READ);
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	OK(dat_ia_reserved_lmr(ia, &lmr, &context));
 	OK(dat_ia_reserved_lmr(ia, &again, &from.lmr_context));
 	EXPECT(lmr == again && context == from.lmr_context);
@@ -361,7 +361,7 @@ static int use_reserved(struct scene *scene)
 	/* An RDMA read over iWARP would show the key to the peer. */
 	ret = dat_ep_post_rdma_read(scene->pair.ep[0], 1, &from, cookie(6), &remote, DEFAULT);
 	if (is_iwarp)
-		REFUSED(ret, DAT_PRIVILEGES_VIOLATION, PRIVILEGES_RDMA_WRITE);
+		REFUSED(ret, DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
 	else
 		OK(ret);
 	if (!is_iwarp)

@@ -36,14 +36,14 @@ static int peer_invalidates(struct scene *scene)
 		TRY(fmr_peer_access(scene, (u64)scene->pages, scene->pages));
 		memset(scene->pages, 0, SIZE);
 		REFUSED(fmr(scene, scene->pair.ep[1], 1, DEFAULT), DAT_INVALID_STATE,
-			INVALID_STATE_LMR_IN_USE);
+			DAT_INVALID_STATE_LMR_IN_USE);
 		from.lmr_context = scene->local;
 		old = scene->remote;
 		TRY(remote_invalidation(scene, scene->remote));
 		REFUSED(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT),
-			DAT_PROTECTION_VIOLATION, PROTECTION_READ);
+			DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 		REFUSED(fmr_invalidate(scene, scene->pair.ep[1], 2), DAT_INVALID_STATE,
-			INVALID_STATE_LMR_FREE);
+			DAT_INVALID_STATE_LMR_FREE);
 	}
 	/* The registration has no event. The peer gets the context by a message that follows it. */
 	OK(dat_ep_post_recv(scene->pair.ep[0], 1, &to, cookie(7), DEFAULT));
@@ -101,10 +101,11 @@ static int flush(struct scene *scene)
 	TRY(disconnect(scene));
 	/* It is still registered. */
 	REFUSED(fmr(scene, scene->pair.ep[1], 1, DEFAULT), DAT_INVALID_STATE,
-		INVALID_STATE_LMR_IN_USE);
+		DAT_INVALID_STATE_LMR_IN_USE);
 	OK(fmr_invalidate(scene, scene->pair.ep[1], 2));
 	TRY(next_flushed(scene->pair.dto[1], DAT_DTO_LMR_INVALIDATE));
-	REFUSED(fmr_invalidate(scene, scene->pair.ep[1], 2), DAT_INVALID_STATE, INVALID_STATE_LMR_FREE);
+	REFUSED(fmr_invalidate(scene, scene->pair.ep[1], 2), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_FREE);
 	/* A registration on a disconnected Endpoint is flushed too. */
 	OK(fmr(scene, scene->pair.ep[1], 1, DEFAULT));
 	TRY(next_flushed(scene->pair.dto[1], DAT_DTO_LMR_FMR));
@@ -146,7 +147,7 @@ static int flush_outstanding(struct scene *scene)
 		OK(fmr(scene, scene->pair.ep[1], 1, DEFAULT));
 		if (round % 2)
 			OK(fmr_invalidate(scene, scene->pair.ep[1], 2));
-		REFUSED(dat_lmr_free(scene->lmr), DAT_INVALID_STATE, INVALID_STATE_LMR_IN_USE);
+		REFUSED(dat_lmr_free(scene->lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 		OK(dat_ep_disconnect(scene->pair.ep[1], DAT_CLOSE_ABRUPT_FLAG));
 		do {
 			TRY(next_event(scene->pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));

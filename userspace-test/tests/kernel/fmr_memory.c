@@ -80,7 +80,7 @@ static int access_physical(struct scene *scene)
 	from = (DAT_LMR_TRIPLET){ start, SIZE, scene->local };
 	TRY(fmr_invalidated(scene));
 	REFUSED(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT),
-		DAT_PROTECTION_VIOLATION, PROTECTION_READ);
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	/* Zero-based. */
 	TRY(register_as(scene, DAT_MEM_TYPE_PHYSICAL, region, PAGES, DAT_VA_TYPE_ZB));
 	TRY(peer_write(scene, PAGE_SIZE + 8));
@@ -114,11 +114,11 @@ static int access_list(struct scene *scene, DAT_MEM_TYPE type, void *list, u32 e
 	/* Memory that does not begin at a page boundary is not zero-based. */
 	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries, ALL, DAT_VA_TYPE_ZB, scene->pair.ep[1],
 			    cookie(1), DEFAULT, NULL, NULL),
-		DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+		DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	/* Without the first page there is a gap. */
 	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries - 1, ALL, DAT_VA_TYPE_ZB,
 			    scene->pair.ep[1], cookie(1), DEFAULT, NULL, NULL),
-		DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+		DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	TRY(register_as(scene, type, region, entries, DAT_VA_TYPE_VA));
 	/* One byte beyond the last. */
 	return fmr_write_refused(scene, start + 150 + PAGE_SIZE - 63, scene->remote);
@@ -168,23 +168,23 @@ static int refuse_lists(struct scene *scene)
 	sg_init_table(list, ARRAY_SIZE(list));
 	sg_set_buf(&list[0], scene->pages, 100);
 	sg_set_buf(&list[1], scene->pages + PAGE_SIZE, PAGE_SIZE);
-	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	sg_set_buf(&list[0], scene->pages, PAGE_SIZE);
 	sg_set_buf(&list[1], scene->pages + PAGE_SIZE + 1, 10);
-	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	sg_set_buf(&list[1], scene->pages + PAGE_SIZE, 0);
-	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	/* The list ends before. */
 	sg_set_buf(&list[1], scene->pages + PAGE_SIZE, PAGE_SIZE);
-	REFUSED_LIST(3, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED_LIST(3, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	REFUSED_LIST(PAGES + 1, DAT_LENGTH_ERROR, 0);
 	/* Five pages in two entries. */
 	sg_set_buf(&list[1], scene->pages, SIZE);
 	REFUSED_LIST(2, DAT_LENGTH_ERROR, 0);
 	sg_set_page(&list[1], ZERO_PAGE(0), PAGE_SIZE, 0);
-	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	region.for_platform = NULL;
-	REFUSED_LIST(2, DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED_LIST(2, DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 #undef REFUSED_LIST
 	return fmr_registered(scene);
 }

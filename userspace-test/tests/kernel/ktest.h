@@ -113,37 +113,6 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 	}									\
 } while (0)
 
-/* DAT subtypes. */
-#define INVALID_HANDLE_IA		11
-#define INVALID_HANDLE_EP		12
-#define INVALID_HANDLE_LMR		13
-#define INVALID_HANDLE_RMR		14
-#define INVALID_HANDLE_PZ		15
-#define INVALID_HANDLE_PSP		16
-#define INVALID_HANDLE_CR		18
-#define INVALID_HANDLE_CNO		19
-#define INVALID_HANDLE_EVD		21
-#define INVALID_HANDLE_SRQ		25
-#define INVALID_ARG(n)			(36 + (n))
-#define INVALID_STATE_EP_UNCONNECTED	47
-#define INVALID_STATE_EVD_UNWAITABLE	73
-#define INVALID_STATE_EVD_IN_USE	74
-#define INVALID_STATE_EVD_WAITER	78
-#define INVALID_STATE_IA_IN_USE		80
-#define INVALID_STATE_LMR_IN_USE	81
-#define INVALID_STATE_LMR_FREE		82
-#define INVALID_STATE_SRQ_OPERATIONAL	85
-#define INVALID_STATE_SRQ_IN_USE	87
-#define INVALID_ADDRESS_UNSUPPORTED	97
-#define INVALID_ADDRESS_MALFORMED	99
-#define RESOURCE_DEVICE			3
-#define RESOURCE_TEP			4
-#define RESOURCE_SRQ			10
-#define PRIVILEGES_WRITE		90
-#define PRIVILEGES_RDMA_WRITE		92
-#define PROTECTION_READ			93
-#define PROTECTION_WRITE		94
-
 /* Runs a function in a thread. */
 struct ktest_thread {
 	int (*run)(unsigned int number);

@@ -40,7 +40,7 @@ static DAT_LMR_TRIPLET part(const struct buffer *buffer, size_t offset, DAT_SEG_
 
 static int refused(const struct buffer *buffer)
 {
-	REFUSED(dat_lmr_free(buffer->lmr.handle), DAT_INVALID_STATE, INVALID_STATE_LMR_IN_USE);
+	REFUSED(dat_lmr_free(buffer->lmr.handle), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	return 0;
 }
 
@@ -68,8 +68,8 @@ static int lmr_free_during_receive(void)
 	TRY(next_dto(pair.dto[1], DAT_DTO_RECEIVE, 2, 64));
 	OK(dat_lmr_free(buffer.lmr.handle));
 	REFUSED(dat_ep_post_recv(pair.ep[1], 2, segments, cookie(5), plain), DAT_PROTECTION_VIOLATION,
-		PROTECTION_WRITE);
-	REFUSED(dat_lmr_free(buffer.lmr.handle), DAT_INVALID_HANDLE, INVALID_HANDLE_LMR);
+		DAT_PROTECTION_WRITE);
+	REFUSED(dat_lmr_free(buffer.lmr.handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	return 0;
 }
 

@@ -73,7 +73,7 @@ static int receive_to_static_data(void)
 static int read_only(const void *start)
 {
 	OK(register_bytes(start, 16));
-	REFUSED(register_writable(start, 16), DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED(register_writable(start, 16), DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	return 0;
 }
 
@@ -86,8 +86,8 @@ static int region_addresses(void)
 	EXPECT(pages);
 	beyond = register_bytes(pages + PAGE_SIZE, PAGE_SIZE + 1);
 	vfree(pages);
-	REFUSED(beyond, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
-	REFUSED(register_bytes(pages, PAGE_SIZE), DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED(beyond, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	REFUSED(register_bytes(pages, PAGE_SIZE), DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	TRY(read_only(page_address(ZERO_PAGE(0))));
 	/* Text and read-only data of the kernel. */
 	TRY(read_only(memcpy));

@@ -27,36 +27,37 @@ static int handles(void)
 	OK(dat_pz_free(freed));
 	OK(dat_pz_create(ia, &next));
 	EXPECT(next != freed);
-	REFUSED(dat_pz_free(freed), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
+	REFUSED(dat_pz_free(freed), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	REFUSED(dat_get_handle_type(freed, &type), DAT_INVALID_HANDLE, 27);
 	/* Handles of another kind, none, and invented ones. */
-	REFUSED(dat_pz_free(pair.ep[0]), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
-	REFUSED(dat_pz_free(DAT_HANDLE_NULL), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
-	REFUSED(dat_pz_free((void *)~0ul), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
-	REFUSED(dat_pz_free(&pair), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
-	REFUSED(dat_ep_free(pz), DAT_INVALID_HANDLE, INVALID_HANDLE_EP);
-	REFUSED(dat_lmr_free(pz), DAT_INVALID_HANDLE, INVALID_HANDLE_LMR);
-	REFUSED(dat_psp_free(pz), DAT_INVALID_HANDLE, INVALID_HANDLE_PSP);
-	REFUSED(dat_cr_reject(pz, 0, NULL), DAT_INVALID_HANDLE, INVALID_HANDLE_CR);
-	REFUSED(dat_cno_free(pz), DAT_INVALID_HANDLE, INVALID_HANDLE_CNO);
-	REFUSED(dat_evd_dequeue(pz, &event), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
-	REFUSED(dat_ia_close(pz, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
-	REFUSED(dat_pz_create(ia, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(dat_pz_free(pair.ep[0]), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	REFUSED(dat_pz_free(DAT_HANDLE_NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	REFUSED(dat_pz_free((void *)~0ul), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	REFUSED(dat_pz_free(&pair), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	REFUSED(dat_ep_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	REFUSED(dat_lmr_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	REFUSED(dat_psp_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
+	REFUSED(dat_cr_reject(pz, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	REFUSED(dat_cno_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	REFUSED(dat_evd_dequeue(pz, &event), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+	REFUSED(dat_ia_close(pz, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	REFUSED(dat_pz_create(ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	/* The handle of another adapter's object. */
 	evd = DAT_HANDLE_NULL;
 	OK(dat_ia_open(ia_attr.adapter_name, 8, &evd, &second));
 	OK(dat_evd_kcreate(second, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &other));
 	REFUSED(dat_ep_create(ia, pz, other, pair.dto[0], pair.connection[0], NULL, &next),
 		DAT_INVALID_HANDLE, 22);
-	REFUSED(dat_ia_close(second, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE, INVALID_STATE_IA_IN_USE);
+	REFUSED(dat_ia_close(second, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_IA_IN_USE);
 	OK(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG));
-	REFUSED(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
-	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
+	REFUSED(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
 	/* Another adapter uses the table of the closed one. */
 	evd = DAT_HANDLE_NULL;
 	OK(dat_ia_open(ia_attr.adapter_name, 8, &evd, &next));
-	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
-	REFUSED(dat_pz_create(second, &freed), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
+	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+	REFUSED(dat_pz_create(second, &freed), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	OK(dat_ia_close(next, DAT_CLOSE_GRACEFUL_FLAG));
 	evd = DAT_HANDLE_NULL;
 	REFUSED(dat_ia_open("nothing0", 8, &evd, &next), DAT_PROVIDER_NOT_FOUND, 100);
@@ -228,7 +229,8 @@ static int endpoints(void)
 	param.pz_handle = pz;
 	param.connect_evd_handle = pair.connection[0];
 	param.ep_attr.max_recv_dtos = 5;
-	REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_EP_STATE, &param), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_EP_STATE, &param), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(2));
 	OK(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE |
 			     DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
 	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
@@ -237,7 +239,8 @@ static int endpoints(void)
 	EXPECT(!param.request_evd_handle && param.connect_evd_handle == pair.connection[0]);
 	SAME(param.ep_attr.max_recv_dtos, 5);
 	param.pz_handle = DAT_HANDLE_NULL;
-	REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
+	REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_PZ);
 	OK(dat_ep_free(ep));
 	place = pair_place(&pair, 0, 64);
 	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
@@ -248,9 +251,9 @@ static int endpoints(void)
 	OK(dat_ep_query(pair.ep[0], DAT_EP_FIELD_ALL, &param));
 	SAME(param.remote_ia_address_ptr->sa_family, ia_attr.ia_address_ptr->sa_family);
 	REFUSED(dat_ep_post_send(pair.ep[0], -1, NULL, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG),
-		DAT_INVALID_PARAMETER, INVALID_ARG(2));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	REFUSED(dat_ep_post_send(pair.ep[0], 1, NULL, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG),
-		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	OK(dat_ep_disconnect(pair.ep[0], DAT_CLOSE_GRACEFUL_FLAG));
 	TRY(next_event(pair.dto[0], DAT_DTO_COMPLETION_EVENT, &event));
 	SAME(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
@@ -358,7 +361,38 @@ static int null_evds(void)
 	return 0;
 }
 
+/* Tests the names of a code. */
+static int strerror_is(DAT_RETURN code, const char *type, const char *subtype)
+{
+	const char *major = NULL, *minor = NULL;
+
+	OK(dat_strerror(code, &major, &minor));
+	if (strcmp(major, type) || strcmp(minor, subtype))
+		return FAIL("%08x is %s %s", code, major, minor);
+	return 0;
+}
+
+static int names_of_codes(void)
+{
+	const char *major = "as before", *minor = major;
+
+	TRY(strerror_is(DAT_SUCCESS, "DAT_SUCCESS", ""));
+	TRY(strerror_is(dat_evd_dequeue(async_evd, &(DAT_EVENT){}), "DAT_QUEUE_EMPTY", ""));
+	TRY(strerror_is(dat_pz_free(async_evd), "DAT_INVALID_HANDLE", "DAT_INVALID_HANDLE_PZ"));
+	TRY(strerror_is(dat_pz_create(ia, NULL), "DAT_INVALID_PARAMETER", "DAT_INVALID_ARG2"));
+	TRY(strerror_is(DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED | DAT_THREAD_SAFETY_NOT_FOUND,
+			"DAT_NOT_IMPLEMENTED", "DAT_THREAD_SAFETY_NOT_FOUND"));
+	/* DAT has neither this type nor this subtype. */
+	REFUSED(dat_strerror(DAT_CLASS_ERROR | 0x00180000, &major, &minor), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG1);
+	REFUSED(dat_strerror(DAT_CLASS_ERROR | DAT_ABORT | 104, &major, &minor),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	EXPECT(!strcmp(major, "as before") && minor == major);
+	return 0;
+}
+
 const struct ktest object_tests[] = {
+	{ "names_of_codes", names_of_codes },
 	{ "handles", handles },
 	{ "cno_agent", cno_agent },
 	{ "service_points", service_points },

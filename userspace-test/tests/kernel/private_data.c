@@ -50,14 +50,14 @@ static int private_data_copied(void)
 	size = 0;
 	OK(kdapl_cr_private_data(cr, &size, NULL));
 	SAME(size, all);
-	REFUSED(kdapl_cr_private_data(cr, NULL, data), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(kdapl_cr_private_data(cr, NULL, data), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	size = -1;
-	REFUSED(kdapl_cr_private_data(cr, &size, data), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(kdapl_cr_private_data(cr, &size, data), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	size = 1;
-	REFUSED(kdapl_cr_private_data(cr, &size, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(kdapl_cr_private_data(pz, &size, data), DAT_INVALID_HANDLE, INVALID_HANDLE_CR);
+	REFUSED(kdapl_cr_private_data(cr, &size, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(kdapl_cr_private_data(pz, &size, data), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	OK(dat_cr_reject(cr, sizeof(answer), answer));
-	REFUSED(kdapl_cr_private_data(cr, &size, data), DAT_INVALID_HANDLE, INVALID_HANDLE_CR);
+	REFUSED(kdapl_cr_private_data(cr, &size, data), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	TRY(next_event(pair.connection[0], DAT_CONNECTION_EVENT_PEER_REJECTED, &event));
 	size = sizeof(data);
 	OK(kdapl_ep_private_data(pair.ep[0], &size, data));
@@ -68,13 +68,13 @@ static int private_data_copied(void)
 	OK(kdapl_ep_private_data(pair.ep[0], &size, few));
 	SAME(size, event.event_data.connect_event_data.private_data_size);
 	EXPECT(!memcmp(few, answer, 4) && few[4] == 0x5a);
-	REFUSED(kdapl_ep_private_data(pair.ep[0], NULL, data), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(kdapl_ep_private_data(pair.ep[0], NULL, data), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	size = -1;
-	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	size = 1;
-	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	OK(dat_ep_free(pair.ep[0]));
-	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_HANDLE, INVALID_HANDLE_EP);
+	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	return 0;
 }
 
@@ -163,7 +163,7 @@ static int copy_round(const struct pair *pair, unsigned int number)
 	copied.handle = cr;
 	copied.copy = kdapl_cr_private_data;
 	copied.expected = question;
-	copied.gone = DAT_CLASS_ERROR | DAT_INVALID_HANDLE | INVALID_HANDLE_CR;
+	copied.gone = DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_CR;
 	TRY(start_copies(&thread, number));
 	OK(dat_cr_accept(cr, pair->ep[1], sizeof(answer), answer));
 	TRY(ktest_join(&thread));
@@ -171,7 +171,7 @@ static int copy_round(const struct pair *pair, unsigned int number)
 	copied.handle = pair->ep[0];
 	copied.copy = kdapl_ep_private_data;
 	copied.expected = answer;
-	copied.gone = DAT_CLASS_ERROR | DAT_INVALID_HANDLE | INVALID_HANDLE_EP;
+	copied.gone = DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP;
 	TRY(start_copies(&thread, number));
 	OK(dat_ep_free(pair->ep[0]));
 	return ktest_join(&thread);

@@ -172,9 +172,9 @@ static int waits_for_upcall(int (*wait)(unsigned int unused))
 	}
 	complete_all(&seen.hold);
 	TRY(ktest_join(&waiter));
-	SAME(seen.from_within[0], DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_EVD_IN_USE);
-	SAME(seen.from_within[1], DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_EVD_IN_USE);
-	SAME(seen.from_within[2], DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_IA_IN_USE);
+	SAME(seen.from_within[0], DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE);
+	SAME(seen.from_within[1], DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE);
+	SAME(seen.from_within[2], DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE);
 	return 0;
 }
 
@@ -243,7 +243,7 @@ static int upcall_none_after_close(void)
 		msleep(QUIET_MS);
 		SAME(atomic_read(&seen.late), 0);
 		SAME(atomic_read(&seen.calls), calls);
-		REFUSED(post_number(stale, 0), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
+		REFUSED(post_number(stale, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
 		TRY(ktest_reopen());
 	}
 	return 0;

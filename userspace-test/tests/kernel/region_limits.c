@@ -43,7 +43,7 @@ static int one_segment(void)
 	OK(lmr_make_virtual(memory, 2 * MANY, LOCAL_FLAGS, &lmr));
 	from = (DAT_LMR_TRIPLET){ lmr.address + 5, MANY, lmr.local };
 	REFUSED(dat_ep_post_send(pair.ep[0], 1, &from, cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
-		DAT_INVALID_PARAMETER, INVALID_ARG(2));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	if (is_iwarp)
 		return 0;
 	OK(lmr_make_virtual(memory, 2 * MANY, ALL, &lmr));
@@ -121,7 +121,7 @@ static int zero_based(void)
 
 	if (!is_iwarp)
 		REFUSED(lmr_make(DAT_MEM_TYPE_VIRTUAL, region, 64, ALL, ZB, &lmr),
-			DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+			DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	REFUSED(lmr_make(DAT_MEM_TYPE_VIRTUAL, region, 64, LOCAL_FLAGS, 2, &lmr),
 		DAT_MODEL_NOT_SUPPORTED, 0);
 	SAME(ia_attr.zb_supported, DAT_TRUE);
@@ -134,7 +134,7 @@ static int zero_based(void)
 	part = (DAT_LMR_TRIPLET){ 0, 64, lmr.local };
 	REFUSED(dat_rmr_bind(rmr, lmr.handle, &part, DAT_MEM_PRIV_REMOTE_READ_FLAG, VA, pair.ep[1],
 			     cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL),
-		DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+		DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	part.virtual_address = 1;
 	REFUSED(dat_ep_post_send(pair.ep[1], 1, &part, cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_PROTECTION_VIOLATION, 93);
@@ -173,16 +173,16 @@ static int bad_lists(void)
 	OK(MAKE(DAT_MEM_TYPE_PHYSICAL, 2 * PAGE_SIZE));
 	addresses[1] += 64;
 	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL, 2 * PAGE_SIZE), DAT_INVALID_ADDRESS,
-		INVALID_ADDRESS_MALFORMED);
+		DAT_INVALID_ADDRESS_MALFORMED);
 	/* Only the pages that are needed are looked at. */
 	OK(MAKE(DAT_MEM_TYPE_PHYSICAL, PAGE_SIZE));
 	/* More than the machine has. */
 	addresses[1] = ALIGN_DOWN((1ULL << 51) - 1, PAGE_SIZE);
 	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL, 2 * PAGE_SIZE), DAT_INVALID_ADDRESS,
-		INVALID_ADDRESS_MALFORMED);
+		DAT_INVALID_ADDRESS_MALFORMED);
 	addresses[0] = virt_to_phys(page_address(ZERO_PAGE(0)));
 	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL, PAGE_SIZE), DAT_INVALID_ADDRESS,
-		INVALID_ADDRESS_MALFORMED);
+		DAT_INVALID_ADDRESS_MALFORMED);
 	sg_init_table(list, 2);
 	sg_set_buf(&list[0], pair_memory, 100);
 	sg_set_buf(&list[1], pair_memory + 100, 200);
@@ -192,7 +192,7 @@ static int bad_lists(void)
 	bvec_set_virt(&empty[0], pair_memory, 100);
 	region.for_platform = empty;
 	OK(MAKE(KDAPL_MEM_TYPE_BVEC, 100));
-	REFUSED(MAKE(KDAPL_MEM_TYPE_BVEC, 101), DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED(MAKE(KDAPL_MEM_TYPE_BVEC, 101), DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	return 0;
 }
 
@@ -217,18 +217,18 @@ static int region_refusals(void)
 		REFUSED(MAKE(lists[i], 0), DAT_LENGTH_ERROR, 0);
 		REFUSED(MAKE(lists[i], 1ULL << 60), DAT_LENGTH_ERROR, 0);
 		region.for_va = NULL;
-		REFUSED(MAKE(lists[i], 64), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+		REFUSED(MAKE(lists[i], 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	}
 	region.for_array = (DAT_PHYSICAL_VAR_PAGES){ PAGE_SIZE, NULL };
-	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, 64), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	for (i = 0; i < 3; i++) {
 		region.for_array = (DAT_PHYSICAL_VAR_PAGES){ (size_t []){ 0, 512, 3 * PAGE_SIZE }[i],
 			pair_memory };
 		REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, 64), DAT_INVALID_PARAMETER,
-			INVALID_ARG(3));
+			DAT_INVALID_ARG(3));
 	}
 	region.for_lmr_handle = pz;
-	REFUSED(MAKE(DAT_MEM_TYPE_LMR, 64), DAT_INVALID_HANDLE, INVALID_HANDLE_LMR);
+	REFUSED(MAKE(DAT_MEM_TYPE_LMR, 64), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	return bad_lists();
 }
 
@@ -260,7 +260,7 @@ static int region_hint(void)
 	REFUSED(hint(DAT_MEM_TYPE_BYPASS, 1, &length, &alignment), DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(hint(3, 1, &length, &alignment), DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(dat_ia_memtype_hint(pz, DAT_MEM_TYPE_VIRTUAL, 1, 0, &length, &alignment),
-		DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	return 0;
 }
 

@@ -299,7 +299,7 @@ static int gaps(const struct pair *pair)
 	OK(dat_lmr_free(lmr.handle));
 	if (!is_iwarp)
 		REFUSED(lmr_make(KDAPL_MEM_TYPE_BVEC, region, whole(), ALL, VA, &lmr),
-			DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+			DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	return 0;
 }
 
@@ -328,7 +328,7 @@ static int of_lmr(const struct pair *pair)
 	OK(lmr_make(DAT_MEM_TYPE_LMR, region, PAGE_SIZE, LOCAL_FLAGS, ZB, &second));
 	OK(dat_lmr_free(first.handle));
 	REFUSED(lmr_make(DAT_MEM_TYPE_LMR, region, 8, LOCAL_FLAGS, VA, &third),
-		DAT_INVALID_HANDLE, INVALID_HANDLE_LMR);
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	OK(dat_pz_free(other));
 	region.for_lmr_handle = second.handle;
 	OK(lmr_make(DAT_MEM_TYPE_LMR, region, 64, LOCAL_FLAGS, VA, &third));
@@ -338,7 +338,7 @@ static int of_lmr(const struct pair *pair)
 	OK(lmr_make_virtual(page_address(ZERO_PAGE(0)), 64, DAT_MEM_PRIV_LOCAL_READ_FLAG, &first));
 	region.for_lmr_handle = first.handle;
 	REFUSED(lmr_make(DAT_MEM_TYPE_LMR, region, 64, LOCAL_FLAGS, VA, &second),
-		DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+		DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	return 0;
 }
 

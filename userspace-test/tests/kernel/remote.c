@@ -277,7 +277,7 @@ static int do_remote_rmr(void)
 	memset(pair.memory, 0x33, 128);
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_WRITE, &part, 0, 128));
 	EXPECT(!memchr_inv(memory + BEFORE + 64, 0x33, 128));
-	REFUSED(dat_lmr_free(lmr.handle), DAT_INVALID_STATE, INVALID_STATE_LMR_IN_USE);
+	REFUSED(dat_lmr_free(lmr.handle), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	OK(dat_rmr_free(rmr));
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_READ, &remote, 0, LENGTH));
 	EXPECT(!memcmp(pair.memory, memory + BEFORE, LENGTH));
@@ -362,7 +362,7 @@ static int register_until_removal(unsigned int number)
 		atomic_inc(&registered);
 		OK(dat_lmr_free(lmr.handle));
 	}
-	REFUSED(ret, DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+	REFUSED(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	return 0;
 }
 

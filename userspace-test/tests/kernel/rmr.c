@@ -124,7 +124,7 @@ static int unbind(struct scene *scene)
 	SAME(param.rmr_context, scene->context);
 	SAME(param.mem_priv, REMOTE);
 	SAME(param.lmr_triplet.virtual_address, scene->part.virtual_address);
-	REFUSED(dat_lmr_free(scene->lmr), DAT_INVALID_STATE, INVALID_STATE_LMR_IN_USE);
+	REFUSED(dat_lmr_free(scene->lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	OK(bind(scene, &none, 4, &context));
 	SAME(context, 0);
 	TRY(bound(scene, 4));
@@ -224,18 +224,18 @@ static int read_into_part(struct scene *scene)
 	TRY(next_dto(scene->pair.dto[1], DAT_DTO_RDMA_READ, 8, length));
 	EXPECT(!memcmp((void *)local.virtual_address, (void *)remote.virtual_address, length));
 	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], NULL, cookie(9), &remote, DEFAULT),
-		DAT_INVALID_PARAMETER, INVALID_ARG(2));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(9), NULL, DEFAULT),
-		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	/* Both sides have one PZ. The other RMR is bound for reading only. */
 	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &remote, cookie(9), &remote,
 					     DEFAULT),
-		DAT_PRIVILEGES_VIOLATION, PRIVILEGES_WRITE);
+		DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
 	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->lmr, &local, cookie(9), &remote, DEFAULT),
-		DAT_INVALID_HANDLE, INVALID_HANDLE_EP);
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	local.virtual_address--;
 	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(9), &remote, DEFAULT),
-		DAT_PROTECTION_VIOLATION, PROTECTION_WRITE);
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
 	OK(dat_rmr_free(scene->rmr));
 	OK(dat_lmr_free(scene->lmr));
 	return 0;
@@ -308,24 +308,24 @@ static int rmr_refusals(void)
 	part = scene.part;
 	rmr = scene.rmr;
 	lmr = scene.lmr;
-	REFUSED(dat_rmr_create(pz, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_rmr_create(lmr, &rmr), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
-	REFUSED(dat_rmr_query(rmr, 0, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(dat_rmr_query(lmr, 0, &param), DAT_INVALID_HANDLE, INVALID_HANDLE_RMR);
-	REFUSED(dat_rmr_free(lmr), DAT_INVALID_HANDLE, INVALID_HANDLE_RMR);
+	REFUSED(dat_rmr_create(pz, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_rmr_create(lmr, &rmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	REFUSED(dat_rmr_query(rmr, 0, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(dat_rmr_query(lmr, 0, &param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	REFUSED(dat_rmr_free(lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
 	REFUSED(BIND(lmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0),
-		DAT_INVALID_HANDLE, INVALID_HANDLE_RMR);
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
 	REFUSED(BIND(rmr, rmr, &part, REMOTE, 0, scene.pair.ep[1], 0),
-		DAT_INVALID_HANDLE, INVALID_HANDLE_LMR);
-	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, rmr, 0), DAT_INVALID_HANDLE, INVALID_HANDLE_EP);
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, rmr, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	REFUSED(BIND(rmr, lmr, NULL, REMOTE, 0, scene.pair.ep[1], 0),
-		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	REFUSED(BIND(rmr, lmr, &part, LOCAL, 0, scene.pair.ep[1], 0),
-		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, DAT_VA_TYPE_ZB, scene.pair.ep[1], 0),
 		DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0x80),
-		DAT_INVALID_PARAMETER, INVALID_ARG(8));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(8));
 	part.segment_length++;
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0), DAT_PROTECTION_VIOLATION, 0);
 	part.segment_length--;
@@ -333,7 +333,7 @@ static int rmr_refusals(void)
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0), DAT_PROTECTION_VIOLATION, 0);
 	OK(register_memory(pair_memory, PAGE_SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &part.lmr_context));
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0),
-		DAT_PRIVILEGES_VIOLATION, PRIVILEGES_RDMA_WRITE);
+		DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
 	OK(dat_pz_create(ia, &other));
 	OK(dat_rmr_create(other, &rmr));
 	REFUSED(BIND(rmr, scene.lmr, &scene.part, REMOTE, 0, scene.pair.ep[1], 0),

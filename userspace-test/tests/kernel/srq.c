@@ -120,12 +120,12 @@ static int srq_limits(void)
 	for (i = 0; i < RECEIVES; i++)
 		TRY(post(&shared, i));
 	REFUSED(dat_srq_post_recv(shared.srq, 1, two, cookie(9)), DAT_INSUFFICIENT_RESOURCES,
-		RESOURCE_SRQ);
+		DAT_RESOURCE_SRQ);
 	REFUSED(dat_ep_post_recv(shared.pairs[0].ep[1], 1, two, cookie(9), DEFAULT),
-		DAT_INVALID_STATE, INVALID_STATE_SRQ_OPERATIONAL);
-	REFUSED(dat_srq_resize(shared.srq, RECEIVES - 1), DAT_INVALID_STATE, INVALID_STATE_SRQ_IN_USE);
+		DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_OPERATIONAL);
+	REFUSED(dat_srq_resize(shared.srq, RECEIVES - 1), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	OK(dat_srq_resize(shared.srq, RECEIVES));
-	REFUSED(dat_srq_free(shared.srq), DAT_INVALID_STATE, INVALID_STATE_SRQ_IN_USE);
+	REFUSED(dat_srq_free(shared.srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	OK(dat_ep_query(shared.pairs[0].ep[1], DAT_EP_FIELD_ALL, &param));
 	EXPECT(param.srq_handle == shared.srq);
 	OK(dat_ep_query(shared.pairs[0].ep[0], DAT_EP_FIELD_ALL, &param));
@@ -134,7 +134,7 @@ static int srq_limits(void)
 		OK(dat_ep_free(shared.pairs[i].ep[1]));
 	OK(dat_srq_free(shared.srq));
 	REFUSED(dat_srq_post_recv(shared.srq, 1, two, cookie(9)), DAT_INVALID_HANDLE,
-		INVALID_HANDLE_SRQ);
+		DAT_INVALID_HANDLE_SRQ);
 	return 0;
 }
 
@@ -177,8 +177,8 @@ static int srq_high_watermarks(void)
 
 	TRY(shared_make(&shared));
 	ep = shared.pairs[0].ep[1];
-	REFUSED(dat_ep_set_watermark(ep, -2, 1), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_ep_set_watermark(ep, 1, -2), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(dat_ep_set_watermark(ep, -2, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_ep_set_watermark(ep, 1, -2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	OK(dat_ep_set_watermark(ep, 1, 2));
 	for (i = 0; i < RECEIVES; i++)
 		TRY(post(&shared, i));
@@ -222,28 +222,29 @@ static int srq_refusals(void)
 	TRY(pair_make(&pair));
 	places[0] = places[1] = pair_place(&pair, 0, 8);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++)
-		REFUSED(dat_srq_create(ia, pz, &wrong[i], &srq), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(dat_srq_create(ia, pz, NULL, &srq), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(dat_srq_create(ia, pz, &attr, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(4));
-	REFUSED(dat_srq_create(pz, pz, &attr, &srq), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
-	REFUSED(dat_srq_create(ia, ia, &attr, &srq), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
+		REFUSED(dat_srq_create(ia, pz, &wrong[i], &srq), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(dat_srq_create(ia, pz, NULL, &srq), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(dat_srq_create(ia, pz, &attr, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
+	REFUSED(dat_srq_create(pz, pz, &attr, &srq), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	REFUSED(dat_srq_create(ia, ia, &attr, &srq), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	OK(dat_srq_create(ia, pz, &attr, &srq));
-	REFUSED(dat_srq_post_recv(srq, -1, places, cookie(1)), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_srq_post_recv(srq, 2, places, cookie(1)), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_srq_post_recv(srq, 1, NULL, cookie(1)), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(dat_srq_post_recv(srq, -1, places, cookie(1)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_post_recv(srq, 2, places, cookie(1)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_post_recv(srq, 1, NULL, cookie(1)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	places[0].lmr_context++;
-	REFUSED(dat_srq_post_recv(srq, 1, places, cookie(1)), DAT_PROTECTION_VIOLATION, PROTECTION_WRITE);
-	REFUSED(dat_srq_query(srq, 0, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(dat_srq_query(pz, 0, &param), DAT_INVALID_HANDLE, INVALID_HANDLE_SRQ);
-	REFUSED(dat_srq_resize(srq, 0), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_srq_resize(srq, -1), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_srq_set_lw(srq, RECEIVES + 1), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(dat_srq_set_lw(srq, -1), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(CREATE_EP(pz, DAT_HANDLE_NULL, NULL, &ep), DAT_INVALID_HANDLE, INVALID_HANDLE_SRQ);
-	REFUSED(CREATE_EP(pz, pz, NULL, &ep), DAT_INVALID_HANDLE, INVALID_HANDLE_SRQ);
+	REFUSED(dat_srq_post_recv(srq, 1, places, cookie(1)), DAT_PROTECTION_VIOLATION,
+		DAT_PROTECTION_WRITE);
+	REFUSED(dat_srq_query(srq, 0, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(dat_srq_query(pz, 0, &param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	REFUSED(dat_srq_resize(srq, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_resize(srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_set_lw(srq, RECEIVES + 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_set_lw(srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(CREATE_EP(pz, DAT_HANDLE_NULL, NULL, &ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	REFUSED(CREATE_EP(pz, pz, NULL, &ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	OK(dat_pz_create(ia, &other));
-	REFUSED(CREATE_EP(other, srq, NULL, &ep), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	REFUSED(CREATE_EP(pz, srq, NULL, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(8));
+	REFUSED(CREATE_EP(other, srq, NULL, &ep), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(CREATE_EP(pz, srq, NULL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(8));
 #undef CREATE_EP
 	return 0;
 }

@@ -67,7 +67,7 @@ static int lists(void)
 	}
 	list[LIST - 3].operation = 99;
 	REFUSED(kdapl_ep_post_list(pair.ep[0], LIST, list, &posted), DAT_INVALID_PARAMETER,
-		INVALID_ARG(3));
+		DAT_INVALID_ARG(3));
 	SAME(posted, LIST - 3);
 	list[LIST - 3].operation = DAT_DTO_SEND;
 	OK(kdapl_ep_post_list(pair.ep[0], 3, list + LIST - 3, NULL));
@@ -79,9 +79,9 @@ static int lists(void)
 	OK(kdapl_ep_post_list(pair.ep[0], 0, NULL, &posted));
 	SAME(posted, 0);
 	REFUSED(kdapl_ep_post_list(pair.ep[0], 1, NULL, &posted), DAT_INVALID_PARAMETER,
-		INVALID_ARG(3));
+		DAT_INVALID_ARG(3));
 	REFUSED(kdapl_ep_post_list(pair.ep[0], -1, list, NULL), DAT_INVALID_PARAMETER,
-		INVALID_ARG(2));
+		DAT_INVALID_ARG(2));
 	return 0;
 }
 
@@ -130,7 +130,8 @@ static int memory_types(void)
 	REFUSED(register_memory(pair_memory, 0, local, &lmr, &context), DAT_LENGTH_ERROR, 0);
 	REFUSED(register_memory((void *)8192, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
 	REFUSED(register_memory(NULL, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
-	REFUSED(register_memory(pair_memory, 64, 0x100, &lmr, &context), DAT_INVALID_PARAMETER, INVALID_ARG(6));
+	REFUSED(register_memory(pair_memory, 64, 0x100, &lmr, &context), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(6));
 	OK(register_memory(pair_memory + 8, 64, local, &lmr, &context));
 	OK(dat_lmr_query(lmr, 0, &param));
 	EXPECT(param.ia_handle == ia && param.pz_handle == pz);
@@ -168,12 +169,13 @@ static int wait_threshold_and_timeout(void)
 	SAME(number_of(&event), 1);
 	SAME(nmore, 1);
 	OK(dat_evd_set_unwaitable(evd));
-	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE, INVALID_STATE_EVD_UNWAITABLE);
+	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_EVD_UNWAITABLE);
 	OK(dat_evd_clear_unwaitable(evd));
 	OK(dat_evd_wait(evd, 0, 1, &event, NULL));
 	OK(dat_evd_resize(evd, 64));
-	REFUSED(dat_evd_wait(evd, 0, 65, &event, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(3));
-	REFUSED(dat_evd_wait(evd, 0, 1, NULL, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(4));
+	REFUSED(dat_evd_wait(evd, 0, 65, &event, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(dat_evd_wait(evd, 0, 1, NULL, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	return pair_make(&pair);
 }
 
@@ -342,14 +344,14 @@ static int free_registrations(const struct pair *pair, const DAT_LMR_HANDLE *lmr
 
 	for (i = 0; i < 2; i++) {
 		REFUSED(dat_lmr_invalidate(lmr[i], pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
-			DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+			DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 		REFUSED(dat_lmr_fmr(lmr[i], DAT_MEM_TYPE_VIRTUAL, region, 1, 0, DAT_VA_TYPE_VA,
 				    pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL, NULL),
-			DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+			DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 		OK(dat_lmr_free(lmr[i]));
 	}
 	REFUSED(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &late),
-		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	return 0;
 }
 
@@ -381,9 +383,9 @@ static int device_removal(void)
 	SAME(atomic_read(&gone.others), 0);
 	/* Handles stay valid, but their device is removed. */
 	REFUSED(dat_ep_post_send(pair.ep[0], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG),
-		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &late),
-		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	TRY(free_registrations(&pair, lmr));
 	OK(dat_evd_modify_upcall(pair.dto[0], DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
 	OK(dat_ep_free(pair.ep[0]));

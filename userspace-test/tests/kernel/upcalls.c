@@ -235,24 +235,24 @@ static int upcall_bad_arguments(void)
 	DAT_EVENT event;
 
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, NULL, DAT_EVD_SOFTWARE_FLAG, &other),
-		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &nothing, DAT_EVD_SOFTWARE_FLAG, &other),
-		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	REFUSED(dat_evd_kcreate(ia, 4, 3, &upcall, DAT_EVD_SOFTWARE_FLAG, &other),
-		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	REFUSED(dat_evd_kcreate(ia, 4, -2, &upcall, DAT_EVD_SOFTWARE_FLAG, &other),
-		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	REFUSED(dat_evd_kcreate(ia, 0, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &other),
-		DAT_INVALID_PARAMETER, INVALID_ARG(2));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, 0, &other),
-		DAT_INVALID_PARAMETER, INVALID_ARG(5));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(5));
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, NULL),
-		DAT_INVALID_PARAMETER, INVALID_ARG(6));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(6));
 	TRY(make_evd(4, DAT_UPCALL_DISABLE, NULL, &evd));
 	REFUSED(dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY),
-		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	REFUSED(dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, &upcall, 2),
-		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	OK(dat_evd_query(evd, 0, &param));
 	SAME(param.upcall_policy, DAT_UPCALL_DISABLE);
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, &upcall, DAT_UPCALL_INVOC_ANY));
@@ -262,7 +262,8 @@ static int upcall_bad_arguments(void)
 	SAME(param.evd_flags, DAT_EVD_SOFTWARE_FLAG);
 	EXPECT(param.ia_handle == ia);
 	/* An EVD has upcalls or a waiter. */
-	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE, INVALID_STATE_EVD_UNWAITABLE);
+	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_EVD_UNWAITABLE);
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
 	OK(dat_evd_query(evd, 0, &param));
 	SAME(param.upcall_policy, DAT_UPCALL_TEARDOWN);
@@ -290,7 +291,7 @@ static int upcall_refused_during_wait(void)
 	ret = dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY);
 	OK(post_number(evd, 7));
 	TRY(ktest_join(&waiter));
-	SAME(ret, DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_EVD_WAITER);
+	SAME(ret, DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER);
 	SAME(calls(), 0);
 	return 0;
 }

@@ -3,6 +3,7 @@
 //! Compares return codes with numbers from a compiled `dat_error.h`.
 
 use crate::rust::model::code::{
+    self,
     Arg,
     DatError,
     DatResult,
@@ -119,4 +120,53 @@ fn shorthands() {
     assert_eq!(DatError::memory().code(&[]), 0x8003_0002);
     assert_eq!(DatError::device().code(&[]), 0x8003_0003);
     assert_eq!(DatError::internal().code(&[]), 0x8004_0000);
+}
+
+/// Returns the names and the numbers that a header of kernel consumers defines.
+fn defined(header: &'static str) -> impl Iterator<Item = (&'static str, u32)> {
+    let number = |text: &str| {
+        let text = text.trim_end_matches('u');
+        text.strip_prefix("0x").map_or_else(
+            || text.parse().ok(),
+            |digits| u32::from_str_radix(digits, 16).ok(),
+        )
+    };
+    header.lines().filter_map(move |line| {
+        let mut words = line.strip_prefix("#define ")?.split_whitespace();
+        Some((words.next()?, number(words.next()?)?))
+    })
+}
+
+fn text(name: &std::ffi::CStr) -> &str {
+    name.to_str().expect("ASCII")
+}
+
+#[test]
+fn subtypes_have_the_names_and_numbers_of_the_header() {
+    let header = include_str!("../../../../../include/rdma/kdat_subtypes.h");
+    let names: Vec<_> = defined(header).collect();
+    assert_eq!(names.len(), 104);
+    assert_eq!(names[0], ("DAT_NO_SUBTYPE", 0));
+    for (place, (name, number)) in names.into_iter().enumerate() {
+        assert_eq!(number as usize, place);
+        let found = code::names(0x8007_0000 | number).map(|names| text(names.1));
+        assert_eq!(found, Some(if number == 0 { "" } else { name }));
+    }
+    assert_eq!(code::names(0x8007_0000 | 104), None);
+    assert_eq!(code::names(0x8007_ffff), None);
+}
+
+#[test]
+fn types_have_the_names_and_numbers_of_the_header() {
+    let header = include_str!("../../../../../include/rdma/kdat.h");
+    let (_, codes) = header.split_once("#define DAT_GET_SUBTYPE").expect("it");
+    let names: Vec<_> = defined(codes).take(KINDS.len()).collect();
+    for ((name, number), (kind, expected)) in names.into_iter().zip(KINDS) {
+        assert_eq!(number, expected, "{name}");
+        let found = code::names(DatError::from(kind).code(&[])).map(|names| text(names.0));
+        assert_eq!(found, Some(name));
+    }
+    assert_eq!(code::names(0), Some((c"DAT_SUCCESS", c"")));
+    assert_eq!(code::names(0x8000_0000), None);
+    assert_eq!(code::names(0x8018_0000), None);
 }

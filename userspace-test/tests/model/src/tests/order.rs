@@ -24,7 +24,8 @@ macro_rules! calls {
 }
 
 const EXPORTED: &[(&str, &Order)] = calls! {
-    dat_ia_openv dat_ia_query dat_ia_close dat_get_handle_type dat_ia_memtype_hint
+    dat_ia_openv dat_ia_query dat_ia_close dat_get_handle_type dat_strerror
+    dat_ia_memtype_hint
     dat_pz_create dat_pz_query dat_pz_free
     dat_lmr_kcreate dat_lmr_query dat_lmr_free
     dat_lmr_allocate dat_lmr_fmr dat_lmr_invalidate dat_ia_reserved_lmr
@@ -44,6 +45,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_rsp_create dat_rsp_query dat_rsp_free
     dat_csp_create dat_csp_query dat_csp_free
     dat_cr_query dat_cr_accept dat_cr_reject dat_cr_handoff
+    kdapl_ep_post_list
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
@@ -68,6 +70,7 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Agent => &["agent"],
         Arg::AsyncEvd => &["async_evd"],
         Arg::Attr => &["attr"],
+        Arg::Code => &["value"],
         Arg::Communicator => &["comm"],
         Arg::ConnQual => &["conn_qual"],
         Arg::ConnectEvd => &["connect_evd"],
@@ -82,7 +85,9 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Region => &["region"],
         Arg::Scope => &["scope"],
         Arg::LmrContext => &["lmr_context"],
+        Arg::Major => &["major"],
         Arg::Mask => &["mask"],
+        Arg::Minor => &["minor"],
         Arg::Optimize => &["optimize"],
         Arg::Param => &["param"],
         Arg::PrivateData => &["private_data"],
@@ -185,5 +190,27 @@ fn the_other_arguments_have_their_numbers() {
         Arg::Flags,
     ] {
         assert_eq!(number(order::kdapl_ep_post_list, arg), 3);
+    }
+}
+
+#[test]
+fn each_call_is_described_with_all_its_arguments() {
+    for (call, _) in EXPORTED {
+        let start = format!("\nDAT_RETURN {call}(");
+        let declared = HEADERS.iter().find_map(|header| header.split_once(&start));
+        let (before, _) = declared.expect("a declaration");
+        let comment = before.strip_suffix("*/").expect(call);
+        let (_, description) = comment.rsplit_once("/**\n").expect("kernel-doc");
+        assert!(
+            description.starts_with(&format!(" * {call}() - ")),
+            "{call}"
+        );
+        for name in parameters(call) {
+            assert!(
+                description.contains(&format!("\n * @{name}: ")),
+                "{name} of {call}"
+            );
+        }
+        assert!(description.contains("\n * Return: DAT_SUCCESS"), "{call}");
     }
 }

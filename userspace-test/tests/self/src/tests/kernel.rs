@@ -15,6 +15,7 @@ use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation};
 use std::collections::HashSet;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 tests! {
@@ -38,6 +39,7 @@ tests! {
     wait_threshold_and_timeout, 120, "In the kernel, waits obey threshold and time-out";
     event_order, 300, "In the kernel, ESTABLISHED precedes every DTO event, and DISCONNECTED follows the last";
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
+    names_of_codes, 10, "In the kernel, dat_strerror returns DAT's names of a code's type and subtype";
     cno_agent, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
     service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
     private_data_copied, 60, "In the kernel, the private data of an endpoint and of a request are copied, as many as there is room for";
@@ -117,6 +119,11 @@ tests! {
     srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
+    block_samples, 120, "Clients and servers of the disks in docs/samples, in C and in Rust, store and return blocks";
+    rust_consumer_unload, 120, "A consumer in Rust that unloads during traffic breaks its connections and leaves nothing behind";
+    rust_close, 120, "In Rust, a close during traffic ends all upcalls and drops all handlers, before other objects or after";
+    rust_free_in_upcall, 120, "In Rust, an upcall frees its own endpoint, whose DTOs are outstanding";
+    rust_free_dispatcher, 120, "In Rust, a dispatcher that is freed during upcalls waits for them and drops its handler";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -226,7 +233,7 @@ kernel_tests! {
     upcall_refused_during_wait upcall_budget upcall_enable_and_disable upcall_teardown_waits
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
-    wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
+    wait_threshold_and_timeout event_order handles names_of_codes cno_agent service_points common_connect
     private_data_copied private_data_of_freed_ep private_data_race
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
@@ -357,6 +364,93 @@ fn consumer_unload(context: &Context) -> Result<()> {
         }
         server.unload().context("unloading")?;
         connection_over(&context.next(&end.connect)?)?;
+    }
+    Ok(())
+}
+
+/// Disks of `docs/samples`.
+const DISKS: [&str; 2] = ["kdapl_rust_block", "kdapl_block"];
+
+/// Loads a disk that is served at a port, and that tests the server at another port before.
+fn load_disk(
+    context: &Context,
+    name: &'static str,
+    port: u64,
+    tested: Option<u64>,
+) -> Result<Loaded> {
+    let _ = device(context)?;
+    let IpAddr::V4(address) = context.server_address() else {
+        return skip("the samples support IPv4 addresses only");
+    };
+    if context.client.is_iwarp() {
+        return skip("over iWARP memory is opened to peers by RMRs only");
+    }
+    let address = u32::from(address);
+    let peer = tested.map_or(String::new(), |port| format!("peer={address} peer_port={port}"));
+    Loaded::new(name, &format!("address={address} port={port} {peer}"))
+}
+
+fn block_samples(context: &Context) -> Result<()> {
+    for server in DISKS {
+        let (own, other) = (context.port(), context.port());
+        let served = load_disk(context, server, own, Some(own)).context(server)?;
+        for client in DISKS.into_iter().filter(|client| *client != server) {
+            load_disk(context, client, other, Some(own)).context(client)?.unload()?;
+        }
+        served.unload()?;
+    }
+    Ok(())
+}
+
+/// Runs a scenario of `userspace-test/tests/kernel/rust_races.rs`.
+fn rust_race(context: &Context, scenario: u32) -> Result<()> {
+    let _ = device(context)?;
+    let IpAddr::V4(address) = context.server_address() else {
+        return skip("the module supports IPv4 addresses only");
+    };
+    let (address, port) = (u32::from(address), context.port());
+    let rounds = context.count(20).max(2);
+    let parameters = format!("address={address} port={port} scenario={scenario} rounds={rounds}");
+    Loaded::new("kdapl_rust_races", &parameters)?.unload()
+}
+
+fn rust_close(context: &Context) -> Result<()> {
+    rust_race(context, 0)?;
+    rust_race(context, 1)
+}
+
+fn rust_free_in_upcall(context: &Context) -> Result<()> {
+    rust_race(context, 2)
+}
+
+fn rust_free_dispatcher(context: &Context) -> Result<()> {
+    rust_race(context, 3)
+}
+
+/// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
+fn flood_disk(end: &End) -> Result<()> {
+    let memory = end.lmr.remote_segment(4096, 4096);
+    let mut request = [0; 24];
+    request[8..16].copy_from_slice(&memory.address.to_ne_bytes());
+    request[16..20].copy_from_slice(&4096_u32.to_ne_bytes());
+    request[20..].copy_from_slice(&memory.context.to_ne_bytes());
+    end.lmr.buffer().write(0, &request);
+    for cookie in 0..4 {
+        end.receive(64, 0, cookie)?;
+    }
+    end.send(0, request.len(), 100)
+}
+
+fn rust_consumer_unload(context: &Context) -> Result<()> {
+    for _ in 0..context.count(5).max(2) {
+        let port = context.port();
+        let server = load_disk(context, "kdapl_rust_block", port, None)?;
+        let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
+        ends.iter().try_for_each(flood_disk)?;
+        server.unload().context("unloading")?;
+        for end in &ends {
+            connection_over(&context.next(&end.connect)?)?;
+        }
     }
     Ok(())
 }

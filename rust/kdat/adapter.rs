@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! State of an open adapter that its objects share.
+
+use crate::{
+    bindings,
+    error::{
+        to_result,
+        Result, //
+    },
+    slots::Slots, //
+};
+use kernel::{
+    ffi::c_void,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+
+/// Handle of a DAT object: a number, which kDAPL checks in each call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handle(usize);
+
+impl Handle {
+    /// DAT_HANDLE_NULL.
+    pub(crate) const NULL: Self = Self(0);
+
+    /// Converts a handle from its C form.
+    pub(crate) fn from_raw(raw: *mut c_void) -> Self {
+        Self(raw.addr())
+    }
+
+    /// Converts a handle to its C form, which is never dereferenced.
+    pub(crate) fn raw(self) -> *mut c_void {
+        core::ptr::without_provenance_mut(self.0)
+    }
+
+    /// Returns the handle that a call writes to its output argument.
+    pub(crate) fn made(call: impl FnOnce(*mut *mut c_void) -> u32) -> Result<Self> {
+        let mut handle = core::ptr::null_mut();
+        to_result(call(&raw mut handle))?;
+        Ok(Self::from_raw(handle))
+    }
+}
+
+/// Value that the adapter keeps, in a list without allocations.
+pub(crate) trait Held: Send {
+    /// Returns the link to the next value.
+    fn next(&mut self) -> &mut Option<KBox<dyn Held>>;
+
+    /// Returns the Event Dispatcher whose handler this is.
+    fn evd(&self) -> Option<Handle> {
+        None
+    }
+}
+
+/// List of values.
+#[derive(Default)]
+struct List(Option<KBox<dyn Held>>);
+
+impl List {
+    fn push(&mut self, mut value: KBox<dyn Held>) {
+        *value.next() = self.0.take();
+        self.0 = Some(value);
+    }
+
+    fn pop(&mut self) -> Option<KBox<dyn Held>> {
+        let mut first = self.0.take()?;
+        self.0 = first.next().take();
+        Some(first)
+    }
+
+    /// Takes the handler of an Event Dispatcher out of the list.
+    fn take(&mut self, evd: Handle) -> Option<KBox<dyn Held>> {
+        let mut others = Self::default();
+        let mut found = None;
+        while let Some(value) = self.pop() {
+            if value.evd() == Some(evd) {
+                found = Some(value);
+            } else {
+                others.push(value);
+            }
+        }
+        *self = others;
+        found
+    }
+}
+
+impl Drop for List {
+    /// Drops one value after the other: a recursion might exceed the stack.
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+/// What must stay until the adapter is closed. Fields are protected by `Adapter::keep`.
+struct Keep {
+    /// The adapter is closed: there are no upcalls and no DMA.
+    is_closed: bool,
+    held: List,
+}
+
+/// Open adapter. Its objects have references to it.
+#[pin_data]
+pub(crate) struct Adapter {
+    pub(crate) ia: Handle,
+    #[pin]
+    keep: Mutex<Keep>,
+    #[pin]
+    pub(crate) slots: Mutex<Slots>,
+}
+
+impl Adapter {
+    /// Makes the state of an adapter that was opened.
+    pub(crate) fn new(ia: Handle) -> Result<Arc<Self>, kernel::error::Error> {
+        let keep = Keep {
+            is_closed: false,
+            held: List::default(),
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                ia,
+                keep <- new_mutex!(keep, "kdat::Adapter::keep"),
+                slots <- new_mutex!(Slots::new(), "kdat::Adapter::slots"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Keeps a value until the adapter is closed, or drops it if it is closed.
+    pub(crate) fn hold(&self, value: KBox<dyn Held>) {
+        let mut keep = self.keep.lock();
+        if !keep.is_closed {
+            keep.held.push(value);
+            return;
+        }
+        drop(keep);
+        drop(value);
+    }
+
+    /// Drops the handler of an Event Dispatcher that was freed.
+    pub(crate) fn drop_handler(&self, evd: Handle) {
+        let handler = self.keep.lock().held.take(evd);
+        drop(handler);
+    }
+
+    /// Drops the buffers of an Endpoint or a Shared Receive Queue that was freed. The device accesses
+    /// none of them any more.
+    pub(crate) fn drop_posted(&self, owner: Handle) {
+        let mut place = 0;
+        loop {
+            let posted = self.slots.lock().take_of(owner, &mut place);
+            // Outside of the lock: the last buffer of a region frees it.
+            if posted.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Closes the adapter, and drops all that was kept for it. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE in an upcall of the adapter. It stays open.
+    pub(crate) fn close(&self) -> Result {
+        // SAFETY: The call has no pointers.
+        let ret = unsafe { bindings::dat_ia_close(self.ia.raw(), bindings::DAT_CLOSE_ABRUPT_FLAG) };
+        to_result(ret)?;
+        let held = {
+            let mut keep = self.keep.lock();
+            keep.is_closed = true;
+            core::mem::take(&mut keep.held)
+        };
+        // Outside of the lock: both drop values of the consumer, which make calls of this crate.
+        let posted = self.slots.lock().take_all();
+        drop(posted);
+        drop(held);
+        Ok(())
+    }
+}

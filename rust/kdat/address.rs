@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Addresses of peers.
+
+use crate::bindings;
+use core::net::{
+    IpAddr,
+    Ipv6Addr, //
+};
+
+/// IP address of a peer, as DAT takes it.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub struct Address([u8; 32]);
+
+const _: () = assert!(size_of::<Address>() >= size_of::<bindings::sockaddr_in6>());
+
+impl Address {
+    /// Returns a link-local IPv6 address of the network device with this index.
+    pub fn link_local(address: Ipv6Addr, device: u32) -> Self {
+        let mut this = Self::from(IpAddr::V6(address));
+        this.put(24, &device.to_ne_bytes());
+        this
+    }
+
+    fn put(&mut self, offset: usize, bytes: &[u8]) {
+        for (to, from) in self.0.iter_mut().skip(offset).zip(bytes) {
+            *to = *from;
+        }
+    }
+
+    /// Returns a pointer for a call, which only reads it.
+    pub(crate) fn as_ptr(&self) -> *mut bindings::sockaddr {
+        (&raw const self.0).cast_mut().cast()
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        let mut this = Self([0; 32]);
+        let family = match address {
+            IpAddr::V4(address) => {
+                this.put(4, &address.octets());
+                bindings::AF_INET
+            }
+            IpAddr::V6(address) => {
+                this.put(8, &address.octets());
+                bindings::AF_INET6
+            }
+        };
+        this.put(0, &(family as u16).to_ne_bytes());
+        this
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Endpoints.
+
+use crate::{
+    adapter::{
+        Adapter,
+        Handle, //
+    },
+    address::Address,
+    bindings,
+    error::{
+        to_result,
+        Result, //
+    },
+    evd::Evd,
+    ia::count,
+    post::{
+        self,
+        Dto,
+        Refused, //
+    },
+    pz::Pz,
+    srq::Srq, //
+};
+use kernel::{
+    ffi::c_void,
+    prelude::*, //
+};
+
+/// Attributes of an Endpoint. A member of 0 selects the default, except in `max_rdma_read_in` and
+/// `max_rdma_read_out`, where it allows no RDMA reads.
+pub use crate::bindings::DAT_EP_ATTR as EpAttr;
+
+/// Identity of an Endpoint, as its events name it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct EpId(Handle);
+
+impl EpId {
+    pub(crate) fn from_raw(raw: *mut c_void) -> Self {
+        Self(Handle::from_raw(raw))
+    }
+}
+
+/// Event Dispatchers of an Endpoint.
+#[derive(Clone, Copy)]
+pub struct Evds<'a> {
+    /// Completions of receives.
+    pub receive: &'a Evd,
+    /// Completions of all other DTOs.
+    pub request: &'a Evd,
+    /// Connection events.
+    pub connect: &'a Evd,
+}
+
+impl<'a> From<&'a Evd> for Evds<'a> {
+    /// Uses one Event Dispatcher for all events.
+    fn from(evd: &'a Evd) -> Self {
+        Self {
+            receive: evd,
+            request: evd,
+            connect: evd,
+        }
+    }
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// At once. Outstanding DTOs are flushed.
+    Abrupt,
+    /// After the outstanding requests.
+    Graceful,
+}
+
+/// Endpoint (EP): one end of a connection. Its drop ends the connection and frees the buffers of
+/// outstanding DTOs.
+pub struct Ep {
+    handle: Handle,
+    pz: Pz,
+    _evds: [Evd; 3],
+    _srq: Option<Srq>,
+}
+
+impl Ep {
+    pub(crate) fn new(
+        pz: &Pz,
+        evds: Evds<'_>,
+        srq: Option<&Srq>,
+        attr: Option<&EpAttr>,
+    ) -> Result<Self> {
+        let (ia, zone) = (pz.0.adapter.ia.raw(), pz.0.handle.raw());
+        let [receive, request, connect] =
+            [evds.receive, evds.request, evds.connect].map(|evd| evd.handle().raw());
+        let attr = attr.map_or(core::ptr::null(), core::ptr::from_ref);
+        // SAFETY: `attr` is NULL or valid, and `ep` is valid for writes.
+        let handle = Handle::made(|ep| unsafe {
+            match srq {
+                None => bindings::dat_ep_create(ia, zone, receive, request, connect, attr, ep),
+                Some(srq) => bindings::dat_ep_create_with_srq(
+                    ia,
+                    zone,
+                    receive,
+                    request,
+                    connect,
+                    srq.handle().raw(),
+                    attr,
+                    ep,
+                ),
+            }
+        })?;
+        Ok(Self {
+            handle,
+            pz: pz.clone(),
+            _evds: [evds.receive, evds.request, evds.connect].map(Clone::clone),
+            _srq: srq.cloned(),
+        })
+    }
+
+    fn adapter(&self) -> &Adapter {
+        &self.pz.0.adapter
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Returns the identity that events have.
+    pub fn id(&self) -> EpId {
+        EpId(self.handle)
+    }
+
+    /// Starts to connect: `dat_ep_connect`. A [`Connection`](crate::Connection) event reports the
+    /// outcome within `timeout` microseconds.
+    pub fn connect(&self, to: &Address, conn_qual: u64, timeout: u32, data: &[u8]) -> Result {
+        // SAFETY: The address and the data are valid for reads during the call.
+        to_result(unsafe {
+            bindings::dat_ep_connect(
+                self.handle.raw(),
+                to.as_ptr(),
+                conn_qual,
+                timeout,
+                size(data),
+                data.as_ptr().cast(),
+                bindings::DAT_QOS_BEST_EFFORT,
+                bindings::DAT_CONNECT_DEFAULT_FLAG,
+            )
+        })
+    }
+
+    /// Posts a DTO. A [`Completion`](crate::Completion) event returns its buffer; a refusal returns
+    /// it at once.
+    pub fn post(&self, dto: Dto) -> Result<(), Refused> {
+        post::post(self.adapter(), self.handle, dto)
+    }
+
+    /// Posts DTOs in their order, up to the first that is refused, which stays in the list with
+    /// those that follow it: `kdapl_ep_post_list`.
+    pub fn post_list(&self, dtos: &mut KVec<Dto>) -> Result {
+        post::post_list(self.adapter(), self.handle, dtos)
+    }
+
+    /// Ends the connection: `dat_ep_disconnect`.
+    pub fn disconnect(&self, close: Close) -> Result {
+        let flags = match close {
+            Close::Abrupt => bindings::DAT_CLOSE_ABRUPT_FLAG,
+            Close::Graceful => bindings::DAT_CLOSE_GRACEFUL_FLAG,
+        };
+        // SAFETY: The call has no pointers.
+        to_result(unsafe { bindings::dat_ep_disconnect(self.handle.raw(), flags) })
+    }
+
+    /// Prepares a disconnected Endpoint for the next connection: `dat_ep_reset`.
+    pub fn reset(&self) -> Result {
+        // SAFETY: The call has no pointers.
+        to_result(unsafe { bindings::dat_ep_reset(self.handle.raw()) })
+    }
+
+    /// Copies the private data of the peer's accept or reject, and returns how many bytes it has
+    /// sent. InfiniBand and RoCE pad them with zeros.
+    pub fn private_data(&self, data: &mut [u8]) -> Result<usize> {
+        let mut length = size(data);
+        // SAFETY: The data are valid for writes of `length` bytes, and `length` for a write.
+        to_result(unsafe {
+            bindings::kdapl_ep_private_data(
+                self.handle.raw(),
+                &raw mut length,
+                data.as_mut_ptr().cast(),
+            )
+        })?;
+        Ok(usize::try_from(length).unwrap_or(0))
+    }
+}
+
+impl Drop for Ep {
+    fn drop(&mut self) {
+        // SAFETY: The call has no pointers.
+        let freed = unsafe { bindings::dat_ep_free(self.handle.raw()) };
+        // On an error the close of the adapter frees both.
+        if freed == bindings::DAT_SUCCESS {
+            self.adapter().drop_posted(self.handle);
+        }
+    }
+}
+
+/// Returns the size of private data in its C form.
+pub(crate) fn size(data: &[u8]) -> i32 {
+    count(u32::try_from(data.len()).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Interface Adapters.
+
+use crate::{
+    adapter::{
+        Adapter,
+        Handle, //
+    },
+    bindings,
+    error::{
+        Error,
+        Result, //
+    },
+    evd::{
+        Evd,
+        Streams, //
+    },
+    pz::Pz,
+    service::Psp, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Interface Adapter (IA): the consumer's view of an RDMA device. Its drop closes the adapter with
+/// all objects; those that are left then are refused with INVALID_HANDLE.
+///
+/// Drop it outside of the adapter's upcalls, for which the close would wait.
+pub struct Ia {
+    adapter: Arc<Adapter>,
+    async_evd: Evd,
+}
+
+impl Ia {
+    /// Opens the adapter of an RDMA device, a network device or an IP address: `dat_ia_open`.
+    /// `async_qlen` is the queue length of its asynchronous Event Dispatcher.
+    pub fn open(name: &CStr, async_qlen: u32) -> Result<Self> {
+        let mut async_evd = core::ptr::null_mut();
+        let ia = Handle::made(|ia| {
+            // SAFETY: The name is NUL-terminated, and the other pointers are valid for writes.
+            unsafe {
+                bindings::dat_ia_openv(
+                    name.as_ptr().cast(),
+                    count(async_qlen),
+                    &raw mut async_evd,
+                    ia,
+                    bindings::DAT_VERSION_MAJOR,
+                    bindings::DAT_VERSION_MINOR,
+                    1,
+                )
+            }
+        })?;
+        Self::wrap(ia, Handle::from_raw(async_evd)).map_err(|error| {
+            // SAFETY: The call has no pointers. Nobody else has the handle.
+            unsafe { bindings::dat_ia_close(ia.raw(), bindings::DAT_CLOSE_ABRUPT_FLAG) };
+            error
+        })
+    }
+
+    fn wrap(ia: Handle, async_evd: Handle) -> Result<Self> {
+        let adapter = Adapter::new(ia).map_err(|_| Error::MEMORY)?;
+        Ok(Self {
+            async_evd: Evd::of_adapter(&adapter, async_evd)?,
+            adapter,
+        })
+    }
+
+    /// Returns the Event Dispatcher for asynchronous errors, which belongs to the adapter.
+    pub fn async_evd(&self) -> &Evd {
+        &self.async_evd
+    }
+
+    /// Creates a Protection Zone: `dat_pz_create`.
+    pub fn create_pz(&self) -> Result<Pz> {
+        Pz::new(&self.adapter)
+    }
+
+    /// Creates an Event Dispatcher for events of these streams: `dat_evd_kcreate`. It has at least
+    /// `qlen` places.
+    pub fn create_evd(&self, streams: Streams, qlen: u32) -> Result<Evd> {
+        Evd::new(&self.adapter, streams, qlen)
+    }
+
+    /// Listens for connection requests: `dat_psp_create`. `evd` needs [`Streams::CR`].
+    pub fn listen(&self, conn_qual: u64, evd: &Evd) -> Result<Psp> {
+        Psp::new(&self.adapter, conn_qual, evd)
+    }
+}
+
+impl Drop for Ia {
+    fn drop(&mut self) {
+        if self.adapter.close().is_ok() {
+            return;
+        }
+        pr_err!("an upcall has dropped its own adapter, which stays open: this module is pinned\n");
+        // The adapter has pointers into this module.
+        core::mem::forget(self.adapter.clone());
+        // SAFETY: The module is loaded while its code runs, so that it has references to take.
+        unsafe {
+            kernel::bindings::__module_get((&raw const kernel::bindings::__this_module).cast_mut())
+        };
+    }
+}
+
+/// Converts a count to its C form.
+pub(crate) fn count(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protection Zones.
+
+use crate::{
+    adapter::{
+        Adapter,
+        Handle, //
+    },
+    bindings,
+    ep::{
+        Ep,
+        EpAttr,
+        Evds, //
+    },
+    error::Result,
+    memory::{
+        self,
+        Buffer, //
+    },
+    rmr::Rmr,
+    shared::{
+        Access,
+        Shared, //
+    },
+    srq::Srq, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Zone that is freed after its memory and Endpoints.
+pub(crate) struct Zone {
+    pub(crate) adapter: Arc<Adapter>,
+    pub(crate) handle: Handle,
+}
+
+impl Drop for Zone {
+    fn drop(&mut self) {
+        // SAFETY: The call has no pointers. After the close of the adapter the handle is refused.
+        unsafe { bindings::dat_pz_free(self.handle.raw()) };
+    }
+}
+
+/// Protection Zone (PZ): memory and Endpoints that may be used together. Clones are the same zone.
+#[derive(Clone)]
+pub struct Pz(pub(crate) Arc<Zone>);
+
+impl Pz {
+    pub(crate) fn new(adapter: &Arc<Adapter>) -> Result<Self> {
+        // SAFETY: `pz` is valid for writes.
+        let handle = Handle::made(|pz| unsafe { bindings::dat_pz_create(adapter.ia.raw(), pz) })?;
+        let zone = Zone {
+            adapter: adapter.clone(),
+            handle,
+        };
+        Ok(Self(Arc::new(zone, GFP_KERNEL)?))
+    }
+
+    /// Allocates `number` buffers of `size` bytes for DTOs of this zone, in one region. They are
+    /// zeroed.
+    pub fn buffers(&self, number: usize, size: usize) -> Result<KVec<Buffer>> {
+        memory::buffers(self, number, size)
+    }
+
+    /// Allocates one buffer.
+    pub fn buffer(&self, size: usize) -> Result<Buffer> {
+        memory::buffer(self, size)
+    }
+
+    /// Allocates memory that peers of this zone may access at once, as `access` says, or when an
+    /// [`Rmr`] is bound to it. It is zeroed. Over iWARP only [`Access::Bind`] is supported.
+    pub fn share(&self, size: usize, access: Access) -> Result<Shared> {
+        Shared::new(self, size, access)
+    }
+
+    /// Creates a Remote Memory Region, which is not bound: `dat_rmr_create`.
+    pub fn create_rmr(&self) -> Result<Rmr> {
+        Rmr::new(self)
+    }
+
+    /// Creates a Shared Receive Queue of at least `receives` receives: `dat_srq_create`.
+    pub fn create_srq(&self, receives: u32) -> Result<Srq> {
+        Srq::new(self, receives)
+    }
+
+    /// Creates an Endpoint: `dat_ep_create`. `None` selects the default attributes.
+    pub fn create_ep(&self, evds: Evds<'_>, attr: Option<&EpAttr>) -> Result<Ep> {
+        Ep::new(self, evds, None, attr)
+    }
+
+    /// Creates an Endpoint that takes its receives from a queue: `dat_ep_create_with_srq`.
+    pub fn create_ep_with_srq(
+        &self,
+        evds: Evds<'_>,
+        srq: &Srq,
+        attr: Option<&EpAttr>,
+    ) -> Result<Ep> {
+        Ep::new(self, evds, Some(srq), attr)
+    }
+}

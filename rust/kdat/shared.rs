@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Memory that peers may access.
+
+use crate::{
+    bindings,
+    error::{
+        Error,
+        Result, //
+    },
+    memory::{
+        Region,
+        LOCAL, //
+    },
+    post::Remote,
+    pz::Pz, //
+};
+use kernel::sync::Arc;
+
+/// What peers may do with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing before an [`Rmr`](crate::Rmr) is bound to it.
+    Bind,
+    /// Read it.
+    Read,
+    /// Write to it.
+    Write,
+    /// Read it and write to it.
+    ReadWrite,
+}
+
+impl Access {
+    /// Returns the remote privileges.
+    pub(crate) fn privileges(self) -> u32 {
+        let (read, write) = (
+            bindings::DAT_MEM_PRIV_REMOTE_READ_FLAG,
+            bindings::DAT_MEM_PRIV_REMOTE_WRITE_FLAG,
+        );
+        match self {
+            Self::Bind => 0,
+            Self::Read => read,
+            Self::Write => write,
+            Self::ReadWrite => read | write,
+        }
+    }
+}
+
+/// Memory that peers may access. This side copies from and to it.
+pub struct Shared(pub(crate) Arc<Region>);
+
+impl Shared {
+    pub(crate) fn new(pz: &Pz, size: usize, access: Access) -> Result<Self> {
+        Ok(Self(Region::new(pz, size, LOCAL | access.privileges())?))
+    }
+
+    /// Returns the memory as the peer has to name it, with the context 0 for [`Access::Bind`].
+    pub fn remote(&self) -> Remote {
+        Remote {
+            address: self.0.at(0).addr().get() as u64,
+            length: u32::try_from(self.0.len()).unwrap_or(u32::MAX),
+            context: self.0.rmr_context,
+        }
+    }
+
+    /// Checks that a part lies within the memory.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR.
+    pub(crate) fn check(&self, offset: usize, length: usize) -> Result {
+        match offset.checked_add(length) {
+            Some(end) if end <= self.0.len() => Ok(()),
+            _ => Err(Error::new(bindings::DAT_LENGTH_ERROR, 0)),
+        }
+    }
+
+    /// Copies bytes out of the memory. Those that a peer changes meanwhile may be old or new.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR for a part that is not within the memory.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result {
+        self.check(offset, bytes.len())?;
+        let from = self.0.at(offset).as_ptr();
+        // SAFETY: The part lies within the region, which this value keeps. memcpy() is C code, for
+        // which a change by the device or by another thread is no undefined behaviour.
+        unsafe {
+            kernel::bindings::memcpy(bytes.as_mut_ptr().cast(), from.cast(), bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Copies bytes into the memory.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::read`].
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
+        self.check(offset, bytes.len())?;
+        let to = self.0.at(offset).as_ptr();
+        // SAFETY: As above.
+        unsafe { kernel::bindings::memcpy(to.cast(), bytes.as_ptr().cast(), bytes.len()) };
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Shared Receive Queues.
+
+use crate::{
+    adapter::Handle,
+    bindings,
+    error::Result,
+    ia::count,
+    memory::Buffer,
+    post::{
+        post_to_srq,
+        Refused, //
+    },
+    pz::Pz, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Queue that is freed after its Endpoints.
+struct Queue {
+    handle: Handle,
+    pz: Pz,
+}
+
+/// Shared Receive Queue (SRQ): receives that any of several Endpoints takes. Clones are the same
+/// queue.
+#[derive(Clone)]
+pub struct Srq(Arc<Queue>);
+
+impl Srq {
+    pub(crate) fn new(pz: &Pz, receives: u32) -> Result<Self> {
+        let attr = bindings::DAT_SRQ_ATTR {
+            max_recv_dtos: count(receives),
+            max_recv_iov: 1,
+            low_watermark: bindings::DAT_SRQ_LW_DEFAULT as i32,
+        };
+        let (ia, zone) = (pz.0.adapter.ia.raw(), pz.0.handle.raw());
+        // SAFETY: `attr` is valid for reads, and `srq` for writes.
+        let handle = Handle::made(|srq| unsafe {
+            bindings::dat_srq_create(ia, zone, &raw const attr, srq)
+        })?;
+        let queue = Queue {
+            handle,
+            pz: pz.clone(),
+        };
+        Ok(Self(Arc::new(queue, GFP_KERNEL)?))
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.0.handle
+    }
+
+    /// Posts a receive: `dat_srq_post_recv`. The event of the Endpoint that takes it returns the
+    /// buffer and `context`.
+    pub fn post(&self, buffer: Buffer, context: u64) -> Result<(), Refused> {
+        post_to_srq(&self.0.pz.0.adapter, self.0.handle, buffer, context)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: The call has no pointers.
+        let freed = unsafe { bindings::dat_srq_free(self.handle.raw()) };
+        if freed == bindings::DAT_SUCCESS {
+            self.pz.0.adapter.drop_posted(self.handle);
+        }
+    }
+}
