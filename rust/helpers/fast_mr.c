@@ -8,7 +8,7 @@
 #include "helpers.h"
 
 /* Number of DMA segments of a list on the stack. */
-#define SHORT_LIST	32
+#define SHORT_LIST	8
 
 /*
  * Returns the number of DMA segments that @length bytes from @offset of @table touch. Stores the
