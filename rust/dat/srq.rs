@@ -5,6 +5,7 @@
 //! A completion names the slot of the receive and, by an identity, the queue pair (QP) that has
 //! taken it. So an SRQ knows the Endpoint of each QP: see [`member`].
 
+mod lost;
 mod member;
 mod members;
 mod pool;
@@ -22,6 +23,7 @@ pub(in crate::dat) use self::{
 };
 
 use self::{
+    lost::Loss,
     members::Members,
     pool::Pools,
     watermark::Watermark, //
@@ -45,7 +47,6 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
-        atomic::AtomicBool,
         handle::{
             Handle,
             HandleKind, //
@@ -103,6 +104,7 @@ struct Inner {
     members: Members,
     /// Number of Endpoints' QPs that ever used the SRQ.
     serial: u64,
+    loss: Loss,
 }
 
 /// Shared Receive Queue.
@@ -115,8 +117,6 @@ pub(crate) struct Srq {
     max_iov: u32,
     /// The driver loses a receive if a connection ends amid its message.
     loses_receives: bool,
-    /// Receives may be lost that still have their slots.
-    may_have_lost: AtomicBool,
     watermark: Watermark,
     /// Room for completions in completion queues. Also held by a resize.
     #[pin]
@@ -187,6 +187,7 @@ impl Srq {
             )?,
             members: Members::new(),
             serial: 0,
+            loss: Loss::default(),
             pz: None,
         };
         let this = Arc::pin_init(
@@ -196,7 +197,6 @@ impl Srq {
                 pz: zone,
                 max_iov: attr.max_recv_iov,
                 loses_receives,
-                may_have_lost: AtomicBool::new(false),
                 watermark: Watermark::new(async_evd.clone()),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock!(inner, "Srq::inner"),
@@ -332,6 +332,7 @@ impl Srq {
     /// * INVALID_PARAMETER (low watermark) above the number of receives that the SRQ holds;
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn set_low_watermark(&self, low: u32) -> DatResult {
+        self.drop_lost();
         let _pools = self.pools.lock();
         let (queue, limit) = {
             let inner = self.inner.lock();
@@ -346,7 +347,6 @@ impl Srq {
             .set_limit(low)
             .inspect_err(|_| self.watermark.arm(0))
             .map_err(refused)?;
-        self.drop_lost();
         // The driver compares only when a receive is taken.
         if self.inner.lock().receives.posted() < low {
             self.watermark.report(self.handle());

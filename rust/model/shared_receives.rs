@@ -10,6 +10,9 @@
 //! completes. It takes receives in the order of their posts. So all receives before one that has
 //! completed were taken, and none of them by a queue pair that was created later, or that has
 //! completed a later one. A receive that no present queue pair can have is lost.
+//!
+//! If every connection ends amid its message, none completes. Then the queue itself tells that it
+//! is nearly empty, so that all receives but the newest were taken.
 
 use super::dto::{
     Dto,
@@ -95,6 +98,16 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
             },
             number,
         ))
+    }
+
+    /// Returns the number of the receive that was posted last.
+    pub(crate) fn posts(&self) -> u64 {
+        self.posts
+    }
+
+    /// Records that all receives before this number were taken, as if it had completed.
+    pub(crate) fn all_taken_before(&mut self, number: u64) {
+        self.newest = self.newest.max(number);
     }
 
     /// Returns the number of the newest receive that has completed.

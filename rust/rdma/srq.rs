@@ -28,6 +28,9 @@ use kernel::{
     },
 };
 
+/// Number of attempts to lengthen a queue that was shortened. Each waits for memory.
+const RESIZE_ATTEMPTS: u32 = 16;
+
 /// Receiver of the events of a shared receive queue.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// Handles the event that fewer receives are left than the limit. The limit is off now.
@@ -177,6 +180,30 @@ impl<H: Handler> Srq<H> {
             })?;
         *charge = new;
         Ok(())
+    }
+
+    /// Checks whether the queue holds at most one receive. The driver of soft-RoCE refuses to shorten
+    /// a queue below its contents. So the queue is shortened, and lengthened again to `max_wr`. The
+    /// caller prevents posts meanwhile.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn holds_at_most_one(&self, max_wr: u32) -> bool {
+        let _charge = self.charge.lock();
+        let resize = |max_wr| {
+            let mut attr = bindings::ib_srq_attr {
+                max_wr,
+                ..Default::default()
+            };
+            self.modify(&mut attr, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR)
+        };
+        if resize(1).is_err() {
+            return false;
+        }
+        if (0..RESIZE_ATTEMPTS).any(|_| resize(max_wr).is_ok()) {
+            return true;
+        }
+        pr_err!("a shared receive queue stays short: there is no memory\n");
+        true
     }
 
     /// Sets the limit: an event occurs once when fewer receives are left. 0 turns it off.

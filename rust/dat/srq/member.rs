@@ -124,7 +124,7 @@ impl Membership {
             }
         }
         if srq.loses_receives {
-            srq.may_have_lost.swap(true);
+            srq.may_have_lost();
         }
     }
 }
@@ -166,29 +166,6 @@ impl Srq {
             }
         }
         Ok(handles)
-    }
-
-    /// Frees the receives that the driver has lost with destroyed QPs. Returns whether QPs were
-    /// destroyed since the last call, so that it may have found some.
-    ///
-    /// It visits all QPs, so it is called when the number of receives matters.
-    pub(super) fn drop_lost(&self) -> bool {
-        if !self.may_have_lost.swap(false) {
-            return false;
-        }
-        // What a later completion or a new QP changes can only raise the number.
-        let mut number = self.inner.lock().receives.newest();
-        let mut next = Some(Place::first());
-        while let Some(place) = next {
-            next = self.inner.lock().members.visit(place, |member| {
-                number = number.min(member.newest);
-            });
-        }
-        let mut next = Some(0);
-        while let Some(from) = next {
-            next = self.inner.lock().receives.drop_lost(from, number);
-        }
-        true
     }
 
     fn mark_gone(&self, qp: QpId, serial: u64, mark: Mark) {

@@ -48,13 +48,28 @@ impl Srq {
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn post(&self, receive: &Receive<'_>) -> DatResult {
         match self.post_now(receive) {
-            Err(error) if error == no_slot() && self.drop_lost() => self.post_now(receive),
+            Err(error) if error == no_slot() && self.finds_slots() => self.post_now(receive),
             result => result,
         }
     }
 
+    /// Returns whether there may be slots now. Waits for a thread that looks into the queue.
+    ///
+    /// Context: process; sleeps.
+    #[cold]
+    fn finds_slots(&self) -> bool {
+        let is_examined = self.inner.lock().loss.is_examined;
+        if is_examined {
+            drop(self.pools.lock());
+        }
+        self.drop_lost() || is_examined
+    }
+
     fn post_now(&self, receive: &Receive<'_>) -> DatResult {
         let mut inner = self.inner.lock();
+        if inner.loss.is_examined {
+            return Err(no_slot());
+        }
         let (Some(queue), Some(pz)) = (&inner.queue, &inner.pz) else {
             return Err(DatError::device());
         };

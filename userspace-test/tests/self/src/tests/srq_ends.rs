@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Endpoints of a shared receive queue (SRQ) end while others of them receive without pause.
 
+use super::silent_peer::two_hosts;
 use super::srq_traffic::{send, Server, MESSAGE};
 use super::tests;
 use crate::context::Context;
 use crate::end::End;
 use crate::expect::{connection, connection_over, same};
+use crate::harness::skip;
 use anyhow::{bail, Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, Ep, Event, Ia};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -16,6 +18,8 @@ tests! {
     under_load, 180, "Endpoints of an SRQ end although its EVD is never without completions";
     #[Transport]
     ends_amid_messages, 180, "Connections that end amid a message cost an SRQ no receive for long";
+    #[Transport]
+    every_connection_ends_amid_its_message, 180, "Connections that all end amid their messages do not leave an SRQ without receives";
     freed_with_completions, 180, "An SRQ is freed with completions queued, and its EVD serves another one";
 }
 
@@ -140,6 +144,65 @@ const LONG: usize = 60_000;
 fn post_long(server: &Server, count: u32) -> Result<()> {
     let segment = [server.lmr.segment(0, LONG)];
     Ok((0..count).try_for_each(|_| server.srq.post_recv(&segment, 7))?)
+}
+
+/// A slow link, on which a long message takes 24 milliseconds.
+struct SlowLink<'a>(&'a Context);
+
+impl<'a> SlowLink<'a> {
+    fn new(context: &'a Context) -> Result<Self> {
+        context.client.spoil("rate 20mbit")?;
+        Ok(Self(context))
+    }
+}
+
+impl Drop for SlowLink<'_> {
+    fn drop(&mut self) {
+        // If that fails, the next test reports it.
+        let _ = self.0.client.spoil(self.0.settings.layout.netem.unwrap_or_default());
+    }
+}
+
+/// Connects, and frees the endpoint of the SRQ amid a message. Takes the events.
+fn end_amid_message(context: &Context, server: &Server, ia: &Ia) -> Result<()> {
+    let ep = server.ep()?;
+    let client = server.client(context, ia, &ep)?;
+    client.send(0, LONG, 1)?;
+    std::thread::sleep(Duration::from_millis(10));
+    ep.free()?;
+    connection_over(&context.next(&client.connect)?)?;
+    while server.recv.dequeue().is_ok() {}
+    Ok(())
+}
+
+/// Without a whole message in between. The consumer posts what the SRQ says that it lacks.
+fn every_connection_ends_amid_its_message(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 4;
+    two_hosts(context)?;
+    if context.link_is_spoilt() {
+        return skip("the link is spoilt already");
+    }
+    let server = Server::new(context, RECEIVES, 16)?;
+    let ia = context.open()?;
+    let mut posted = 0;
+    {
+        let _slow = SlowLink::new(context)?;
+        for round in 0..3 * RECEIVES {
+            let missing = RECEIVES - server.srq.query()?.available;
+            post_long(&server, missing).with_context(|| format!("round {round}"))?;
+            posted += missing;
+            end_amid_message(context, &server, &ia)?;
+        }
+    }
+    println!("{posted} receives were posted");
+    post_long(&server, RECEIVES - server.srq.query()?.available)?;
+    let ep = server.ep()?;
+    let client = server.client(context, &ia, &ep)?;
+    for number in 0..RECEIVES {
+        client.send(0, LONG, 1)?;
+        context.next(&client.request).with_context(|| format!("message {number}"))?;
+    }
+    Ok(())
 }
 
 fn ends_amid_messages(context: &Context) -> Result<()> {

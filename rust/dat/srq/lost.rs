@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Receives of a Shared Receive Queue (SRQ) that the driver has lost with destroyed queue pairs
+//! (QP): see [`model::shared_receives`](crate::model::shared_receives).
+
+use super::{
+    members::Place,
+    Srq, //
+};
+
+/// Search for lost receives.
+#[derive(Default)]
+pub(super) struct Loss {
+    /// Number of the newest receive that may be lost and still have its slot; 0 if there is none.
+    until: u64,
+    /// A QP was destroyed since a thread has looked into the queue.
+    may_examine: bool,
+    /// A thread looks into the queue. No receive is posted meanwhile.
+    pub(super) is_examined: bool,
+}
+
+impl Srq {
+    /// Records that a QP was destroyed, which may have lost a receive.
+    pub(super) fn may_have_lost(&self) {
+        let mut inner = self.inner.lock();
+        inner.loss.until = inner.receives.posts();
+        inner.loss.may_examine = true;
+    }
+
+    /// Frees the receives that are known to be lost. Returns whether some may be, so that it may
+    /// have found them.
+    ///
+    /// It visits all QPs, so it is called when the number of receives matters.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn drop_lost(&self) -> bool {
+        let (until, newest) = {
+            let inner = self.inner.lock();
+            (inner.loss.until, inner.receives.newest())
+        };
+        if until == 0 {
+            return false;
+        }
+        if newest <= until && self.oldest_claim() > newest {
+            self.look_into_queue();
+        }
+        // What a later completion or a new QP changes can only raise the number. A QP that has taken
+        // a receive before the look has its entry.
+        let number = self.inner.lock().receives.newest();
+        let number = number.min(self.oldest_claim());
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.inner.lock().receives.drop_lost(from, number);
+        }
+        let mut inner = self.inner.lock();
+        // All receives up to `until` are known to be taken, and those that were lost are free.
+        if number > until && inner.loss.until == until {
+            inner.loss.until = 0;
+        }
+        true
+    }
+
+    /// Returns the smallest number of a receive that a present QP may be filling.
+    fn oldest_claim(&self) -> u64 {
+        let mut number = u64::MAX;
+        let mut next = Some(Place::first());
+        while let Some(place) = next {
+            next = self.inner.lock().members.visit(place, |member| {
+                number = number.min(member.newest);
+            });
+        }
+        number
+    }
+
+    /// Finds out whether all receives but the newest have left the queue of the device.
+    ///
+    /// Context: process; sleeps.
+    fn look_into_queue(&self) {
+        // A resize and other threads that wait for the end hold it, too.
+        let _pools = self.pools.lock();
+        let (queue, capacity) = {
+            let mut inner = self.inner.lock();
+            let matters = inner.receives.posted() > 1;
+            if !matters || !core::mem::take(&mut inner.loss.may_examine) {
+                return;
+            }
+            let Some(queue) = inner.queue.clone() else {
+                return;
+            };
+            inner.loss.is_examined = true;
+            (queue, inner.receives.capacity())
+        };
+        let is_nearly_empty = queue.holds_at_most_one(capacity);
+        let mut inner = self.inner.lock();
+        inner.loss.is_examined = false;
+        if is_nearly_empty {
+            let posts = inner.receives.posts();
+            inner.receives.all_taken_before(posts);
+        }
+    }
+}
