@@ -94,6 +94,7 @@ mod read_depth;
 mod read_to_rmr;
 mod rmr;
 mod rmr_of_freed_ep;
+mod rmr_slots;
 mod rsp;
 mod service_points;
 mod signalled;
@@ -211,6 +212,7 @@ pub fn all() -> Vec<Test> {
         protection::TESTS,
         read_to_rmr::TESTS,
         rmr_of_freed_ep::TESTS,
+        rmr_slots::TESTS,
         drivers::TESTS,
         late_completions::TESTS,
         limits::TESTS,
