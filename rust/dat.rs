@@ -50,6 +50,7 @@
 //! | `Upcalls::settings` | mutex | the upcall policy of an EVD, and taking an event for an upcall |
 //! | `Srq::pools` | mutex | room for completions of an SRQ; one resize at a time |
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
+//! | `Client::ia` | mutex | the adapter of an open file |
 //! | `Objects::inner` | mutex | a table of handles, use counts, joining of streams to EVDs |
 //! | `Cr::id` | mutex | ownership of the id of a request |
 //! | `Pz::registrar` | mutex | the queue pair that registers memory of a PZ, while it does so |
@@ -69,7 +70,6 @@
 //!
 //! | lock | kind | protects |
 //! |---|---|---|
-//! | `Client::ia` | mutex | the adapter of an open file |
 //! | `IaBase::link` | mutex | the adapter's reference to its device |
 //! | `Pz::pd` | mutex | the protection domain of a Protection Zone |
 //! | `Srq::charge` | mutex | the charge for a shared receive queue, while it is resized |

@@ -7,7 +7,8 @@ use crate::{
         base::Until,
         ia::{
             Consumer,
-            Ia, //
+            Ia,
+            Tabled, //
         },
         prelude::*, //
     },
@@ -48,8 +49,23 @@ impl Client {
     ///
     /// INVALID_HANDLE (IA) if the file has no open IA.
     pub(super) fn ia(&self) -> DatResult<Arc<Ia>> {
-        let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleIa);
-        self.ia.lock().clone().ok_or(invalid)
+        self.ia.lock().clone().ok_or(Self::without_ia())
+    }
+
+    /// Returns the object with this handle. The lock keeps the IA meanwhile, which is cheaper than
+    /// a reference.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE: (IA) if the file has no open IA, or with the subtype of the kind.
+    #[inline(always)]
+    pub(super) fn get<T: Tabled>(&self, handle: u64) -> DatResult<Arc<T>> {
+        let ia = self.ia.lock();
+        ia.as_ref().ok_or(Self::without_ia())?.get(handle)
+    }
+
+    fn without_ia() -> DatError {
+        DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleIa)
     }
 
     /// Maps an area of an EVD's events into a process. `page` is the offset in the file, in pages,

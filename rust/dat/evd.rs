@@ -155,6 +155,9 @@ pub(super) trait Endpoints: Send + Sync {
     /// Context: process, with the lock of the EVD's consumer held.
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
 
+    /// Passes completions to their Endpoints, in their order: [`Endpoints::complete`].
+    fn complete_all(&self, evd: &Evd, completions: &[Wc], direct: &mut DirectEvent<'_>);
+
     /// Does what a completion requires before there is room for its event. Returns whether it has
     /// no event, and was passed on. Otherwise [`Endpoints::complete`] follows.
     ///

@@ -11,6 +11,7 @@ mod array;
 
 pub(crate) use array::{
     Array,
+    Records,
     ShortArray, //
 };
 

@@ -26,7 +26,7 @@ use crate::{
 use kdapl_bindings as uapi;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
-    client.ia()?.get(handle)
+    client.get(handle)
 }
 
 /// Returns the agent for an eventfd; `None` for -1.

@@ -138,16 +138,20 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> CallResult<Option<Wait
 /// Posts the next DTOs of a list together, as far as they are short and well-formed. Returns their
 /// number, and the failure of the one that was refused.
 fn post_some(ep: &Ep, dtos: &Array<uapi::kdapl_dto>, next: u32, end: u32) -> (u32, CallResult) {
+    let mut room = ShortArray::<uapi::kdapl_dto, MAX_CHAIN>::new();
+    let count = end.wrapping_sub(next).min(MAX_CHAIN as u32);
+    let Ok(dtos) = dtos.from(next).and_then(|next| room.read(&next, count)) else {
+        return (0, Ok(()));
+    };
     let mut iovs =
         array::from_fn::<_, MAX_CHAIN, _>(|_| ShortArray::<Segment, MAX_CHAIN_SGE>::new());
     let mut posts = [Post::NOTHING; MAX_CHAIN];
     let mut count = 0_usize;
-    for ((index, iov), place) in (next..end).zip(&mut iovs).zip(&mut posts) {
-        let Ok(dto) = dtos.read(index) else { break };
-        let (Ok(operation), Ok(local)) = (operation(&dto), read_iov(iov, &dto)) else {
+    for ((dto, iov), place) in dtos.iter().zip(&mut iovs).zip(&mut posts) {
+        let (Ok(operation), Ok(local)) = (operation(dto), read_iov(iov, dto)) else {
             break;
         };
-        *place = describe(&dto, operation, local);
+        *place = describe(dto, operation, local);
         count = count.wrapping_add(1);
     }
     let posts = posts.get(..count).unwrap_or_default();

@@ -32,7 +32,7 @@ use kdapl_bindings as uapi;
 
 /// Returns an Endpoint for a call that checks its state.
 pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
-    client.ia()?.get(handle)
+    client.get(handle)
 }
 
 /// Returns an Endpoint for a call that is allowed in all states.

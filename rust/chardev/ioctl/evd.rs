@@ -18,14 +18,20 @@ use crate::{
         event::Record, //
     },
     sys::{
-        uapi::Array,
+        uapi::{
+            Array,
+            Records, //
+        },
         wait::Deadline, //
     },
 };
 use kdapl_bindings as uapi;
 
+/// Number of events that are taken, and copied out, together.
+const AT_ONCE: u32 = 8;
+
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
-    client.ia()?.get(handle)
+    client.get(handle)
 }
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> CallResult {
@@ -151,25 +157,21 @@ fn deliver(
 /// Takes further events until the queue is empty or the array is full.
 #[inline(never)]
 fn deliver_more(evd: &Arc<Evd>, events: &EventArray, taken: &mut Taken) {
-    let mut record = Record::default();
     while taken.taken < events.max && taken.nmore != 0 {
+        let room = events.max.wrapping_sub(taken.taken);
+        let most = events.array.may_write_some(taken.taken, room.min(AT_ONCE));
         // An event that cannot be copied out stays in the queue. The next call reports the fault.
-        if events.array.may_write(taken.taken).is_err() {
+        if most == 0 {
             return;
         }
-        match evd.dequeue(DrainLimit::All, &mut record) {
-            Ok(nmore) => taken.nmore = nmore,
-            // Another thread has taken the event.
-            Err(_) => {
-                taken.nmore = 0;
-                return;
-            }
-        }
-        if events.array.write(taken.taken, &record).is_err() {
-            // The memory was unmapped after the check.
+        let mut records = Records::<{ AT_ONCE as usize }>::new();
+        let (count, nmore) = evd.dequeue_queued(most, &mut records);
+        taken.nmore = nmore;
+        // None if another thread has taken them, or the memory was unmapped after the check.
+        if count == 0 || records.write(&events.array, taken.taken).is_err() {
             return;
         }
-        taken.taken = taken.taken.wrapping_add(1);
+        taken.taken = taken.taken.wrapping_add(count);
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn lmr_free(client: &Client, message: &mut uapi::kdapl_handle) -> Cal
 }
 
 fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult {
-    let param = client.ia()?.get::<Lmr>(message.handle)?.query();
+    let param = client.get::<Lmr>(message.handle)?.query();
     *message = uapi::kdapl_lmr_query {
         hdr: message.hdr,
         handle: message.handle,

@@ -44,7 +44,7 @@ pub(super) fn bind(client: &Client, message: &mut uapi::kdapl_rmr_bind) -> CallR
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_rmr_query) -> CallResult {
-    let param = client.ia()?.get::<Rmr>(message.handle)?.query();
+    let param = client.get::<Rmr>(message.handle)?.query();
     *message = uapi::kdapl_rmr_query {
         hdr: message.hdr,
         handle: message.handle,

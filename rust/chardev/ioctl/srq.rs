@@ -28,7 +28,7 @@ use kdapl_bindings as uapi;
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Srq>> {
-    client.ia()?.get(handle)
+    client.get(handle)
 }
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_srq_create) -> CallResult {

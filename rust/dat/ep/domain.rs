@@ -145,6 +145,31 @@ impl Endpoints for Receivers {
         }
     }
 
+    fn complete_all(&self, evd: &Evd, completions: &[Wc], direct: &mut DirectEvent<'_>) {
+        // Completions of one Endpoint often follow each other, and it is found once for all.
+        let mut last: Option<(u32, u32, Arc<Ep>)> = None;
+        for completion in completions {
+            let raw = completion.wr_id();
+            if let Some(wr) = SrqWrId::from_raw(raw) {
+                self.complete_shared(evd, wr, completion, direct);
+                continue;
+            }
+            let wr = WrId::from_raw(raw);
+            let is_same = |(ep, generation, _): &(u32, u32, Arc<Ep>)| {
+                (*ep, *generation) == (wr.ep, wr.generation)
+            };
+            if !last.as_ref().is_some_and(is_same) {
+                last = self
+                    .eps
+                    .get_by_short_generation(wr.ep, wr.generation)
+                    .map(|ep| (wr.ep, wr.generation, ep));
+            }
+            if let Some((.., ep)) = &last {
+                ep.complete(evd, wr, completion, direct);
+            }
+        }
+    }
+
     fn complete_early(&self, evd: &Evd, completion: &Wc) -> bool {
         let raw = completion.wr_id();
         if let Some(wr) = SrqWrId::from_raw(raw) {

@@ -130,6 +130,35 @@ impl Evd {
         }
     }
 
+    /// Takes events that are queued, the oldest first, up to `most`. Then drains completions to the
+    /// ring, once for all. Returns the number of events taken, and the number of those that are
+    /// [left](Evd::count_left).
+    pub(crate) fn dequeue_queued(
+        self: &Arc<Self>,
+        most: u32,
+        sink: &mut dyn EventSink,
+    ) -> (u32, u32) {
+        let mut consumer = self.consumer.lock();
+        let mut taken = 0_u32;
+        while taken < most && self.pop_queued(&mut consumer, sink) {
+            taken = taken.wrapping_add(1);
+        }
+        let drained = self.drain_to_ring(&mut consumer);
+        drop(consumer);
+        (taken, self.count_left(DrainLimit::All, drained))
+    }
+
+    /// Takes the oldest event, unless it is a completion that was not drained. Returns `false` if
+    /// there is none.
+    fn pop_queued(self: &Arc<Self>, consumer: &mut Consumer, sink: &mut dyn EventSink) -> bool {
+        if let Some(oldest) = self.pop_handed_over(consumer) {
+            sink.put_record(&oldest);
+            self.queue_pump_if_needed();
+            return true;
+        }
+        !self.queue.ring.is_empty_to_consumer() && self.pop_from_ring(consumer, sink)
+    }
+
     /// Returns the number of events that are left. If the last drain has used up its budget,
     /// drains the rest first. Returns 0 for [`DrainLimit::One`], whose caller does not use the
     /// number.

@@ -103,12 +103,13 @@ impl Evd {
             }
             let room = direct.batch_size(room);
             let completions = queue.cq.poll(&mut batch, room);
-            for completion in completions {
-                self.complete(completion, direct);
+            if !completions.is_empty() {
+                let endpoints = &self.domain.endpoints;
+                endpoints.complete_all(self, completions, direct);
+                direct.charge(completions.len());
+                let count = u32::try_from(completions.len()).unwrap_or(u32::MAX);
+                self.release_given_up(queue.room.completions_taken(count));
             }
-            direct.charge(completions.len());
-            let count = u32::try_from(completions.len()).unwrap_or(u32::MAX);
-            self.release_given_up(queue.room.completions_taken(count));
             if completions.len() < room {
                 self.release_given_up(queue.room.found_empty());
                 return false;

@@ -7,7 +7,13 @@ use super::{
     read_known,
     unknown_is_zero, //
 };
-use crate::model::event::Record;
+use crate::model::{
+    direct_event::EventSink,
+    event::{
+        Event,
+        Record, //
+    },
+};
 use core::{
     marker::PhantomData,
     mem::MaybeUninit,
@@ -15,6 +21,7 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     uaccess::{
         UserPtr,
@@ -77,6 +84,17 @@ impl<T: Element> Array<T> {
         })
     }
 
+    /// Returns the array from an element on.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` if the address wraps.
+    pub(crate) fn from(&self, index: u32) -> Result<Self> {
+        let offset = u64::from(index).wrapping_mul(u64::from(self.size));
+        let address = self.address.checked_add(offset).ok_or(EFAULT)?;
+        Ok(Self { address, ..*self })
+    }
+
     /// Returns the size of an element in the caller's version.
     fn stride(&self) -> usize {
         self.size as usize
@@ -85,9 +103,7 @@ impl<T: Element> Array<T> {
     /// Returns the address of an element.
     #[inline(always)]
     fn place(&self, index: u32) -> Result<UserPtr> {
-        let offset = u64::from(index).wrapping_mul(u64::from(self.size));
-        let address = self.address.checked_add(offset).ok_or(EFAULT)?;
-        let address = usize::try_from(address).map_err(|_| EFAULT)?;
+        let address = usize::try_from(self.from(index)?.address).map_err(|_| EFAULT)?;
         Ok(UserPtr::from_addr(address))
     }
 
@@ -113,13 +129,23 @@ impl<T: Element> Array<T> {
     /// `EFAULT`.
     #[inline(always)]
     pub(crate) fn may_write(&self, index: u32) -> Result {
-        let place = self.place(index)?;
-        // SAFETY: The helper accepts any user address.
-        if unsafe { bindings::kdapl_helper_can_write(place.as_mut_ptr(), self.stride()) } {
+        if can_write(self.place(index)?, self.stride()) {
             Ok(())
         } else {
             Err(EFAULT)
         }
+    }
+
+    /// Returns how many of `count` elements from `index` on can be written: the first of them, as
+    /// many as lie in two pages. They keep their content.
+    pub(crate) fn may_write_some(&self, index: u32, count: u32) -> u32 {
+        let most = (PAGE_SIZE as u32).checked_div(self.size).unwrap_or(0);
+        let count = count.min(most);
+        let size = self.stride().wrapping_mul(count as usize);
+        if count > 1 && self.place(index).is_ok_and(|place| can_write(place, size)) {
+            return count;
+        }
+        self.may_write(index).map_or(0, |()| 1)
     }
 
     /// Copies out an element. The part that the kernel does not know is cleared.
@@ -153,6 +179,73 @@ impl<T: Element> Array<T> {
     }
 }
 
+/// Returns whether `size` bytes, at most a page, can be written.
+#[inline(always)]
+fn can_write(place: UserPtr, size: usize) -> bool {
+    // SAFETY: The helper accepts any user address.
+    unsafe { bindings::kdapl_helper_can_write(place.as_mut_ptr(), size) }
+}
+
+/// A buffer for at most `N` events that are copied out together. It is on the stack and not cleared.
+///
+/// # Invariants
+///
+/// The first `len` records are initialised.
+pub(crate) struct Records<const N: usize> {
+    records: [MaybeUninit<Record>; N],
+    len: usize,
+}
+
+impl<const N: usize> Records<N> {
+    /// Creates an empty buffer.
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        // INVARIANT: No record has to be initialised.
+        Self {
+            // SAFETY: An array of `MaybeUninit` needs no initialisation.
+            records: unsafe { MaybeUninit::uninit().assume_init() },
+            len: 0,
+        }
+    }
+
+    /// Appends a record. Ignores it if there is no room.
+    #[inline(always)]
+    fn push(&mut self, record: Record) {
+        if let Some(place) = self.records.get_mut(self.len) {
+            // INVARIANT: This initialises one more record.
+            place.write(record);
+            self.len = self.len.wrapping_add(1);
+        }
+    }
+
+    /// Copies the records out, to the elements from `index` on.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`.
+    pub(crate) fn write(&self, array: &Array<Record>, index: u32) -> Result {
+        // SAFETY: By the type invariant the first `len` records are initialised.
+        let records: &[Record] =
+            unsafe { slice::from_raw_parts(self.records.as_ptr().cast(), self.len) };
+        if array.stride() == size_of::<Record>() {
+            return copy_out(array.place(index)?, records.as_bytes());
+        }
+        (index..)
+            .zip(records)
+            .try_for_each(|(index, record)| array.write(index, record))
+    }
+}
+
+impl<const N: usize> EventSink for Records<N> {
+    fn put(&mut self, evd: u64, event: &Event) {
+        self.push(event.encode(evd));
+    }
+
+    fn put_record(&mut self, record: &Record) {
+        self.push(*record);
+    }
+}
+
 /// A buffer for an array of at most `N` elements. It is on the stack and not cleared.
 pub(crate) struct ShortArray<T, const N: usize>([MaybeUninit<T>; N]);
 
@@ -171,7 +264,8 @@ impl<T: Element, const N: usize> ShortArray<T, N> {
     /// `EINVAL` if `count` exceeds `N`, `E2BIG` as for [`Array::read`], `EFAULT`.
     pub(crate) fn read(&mut self, array: &Array<T>, count: u32) -> Result<&[T]> {
         let room = self.0.get_mut(..count as usize).ok_or(EINVAL)?;
-        if array.stride() == size_of::<T>() {
+        // One element has a size that is known at compile time, so the copy is cheaper.
+        if count != 1 && array.stride() == size_of::<T>() {
             // SAFETY: The bytes are those of `room`, which is borrowed exclusively. `read_raw`
             // takes bytes that need not be initialised.
             let bytes = unsafe {

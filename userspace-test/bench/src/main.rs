@@ -61,7 +61,8 @@ enum Command {
     #[command(hide = true)]
     Cost {
         count: u32,
-        /// Name of the operation, as of `verbs-cost`
+        /// Name of the operation, as of `verbs-cost`; `empty`, a dequeue that finds nothing; or
+        /// `short-write`, an RDMA write of 4 bytes, 16 in flight
         what: String,
     },
     /// Acts as the user at its limits

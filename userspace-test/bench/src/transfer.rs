@@ -95,9 +95,11 @@ impl Loop {
         let start = Instant::now();
         match name {
             "bind" => self.binds(count)?,
+            "empty" => (0..count).try_for_each(|_| self.dequeue_nothing())?,
             "list" => (0..count / LIST).try_for_each(|_| self.list())?,
             "send" => self.stream(count, DtoOperation::Send)?,
             "write" => self.stream(count, DtoOperation::RdmaWrite)?,
+            "short-write" => self.short_writes(count)?,
             "read" => self.stream(count, DtoOperation::RdmaRead)?,
             other => bail!("there is no measurement '{other}'"),
         }
@@ -117,6 +119,11 @@ impl Loop {
             freed += then.elapsed().as_secs_f64();
         }
         Ok([made, freed].map(|time| time * 1e9 / f64::from(count)).to_vec())
+    }
+
+    fn dequeue_nothing(&self) -> Result<()> {
+        ensure!(self.evd.dequeue().is_err_and(|error| error.is_empty()), "an event");
+        Ok(())
     }
 
     /// Binds an RMR to the same part again and again.
@@ -154,6 +161,20 @@ impl Loop {
             return Ok(self.from.post_send(&mine, 0, flags)?);
         }
         Ok(self.from.post(operation, &mine, Some(remote), 0, flags)?)
+    }
+
+    /// Keeps RDMA writes of 4 bytes in flight.
+    fn short_writes(&self, count: u32) -> Result<()> {
+        let (mine, there) = ([self.lmr.segment(0, 4)], self.lmr.remote_segment(LONG, 4));
+        let post = || self.from.post_rdma_write(&mine, there, 0, CompletionFlags::default());
+        (0..WINDOW).try_for_each(|_| post())?;
+        for done in 0..count {
+            self.complete(1)?;
+            if done + WINDOW < count {
+                post()?;
+            }
+        }
+        Ok(())
     }
 
     fn stream(&self, count: u32, operation: DtoOperation) -> Result<()> {

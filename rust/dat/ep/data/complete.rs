@@ -114,7 +114,7 @@ impl Ep {
     // Not inlined into the drain loop, which mostly finds at most one completion.
     #[inline(never)]
     pub(in crate::dat) fn complete(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         evd: &Evd,
         wr: WrId,
         completion: &Wc,

@@ -42,12 +42,18 @@ use crate::{
         },
     },
 };
+use core::array;
 
 /// Slots and DTOs of a chain.
 struct Chained([Option<(u32, Dto)>; MAX_CHAIN]);
 
 impl Chained {
-    const NONE: Self = Self([const { None }; MAX_CHAIN]);
+    /// Creates an empty chain.
+    // A constant array would be copied, with the bytes that have no meaning.
+    #[inline(always)]
+    fn none() -> Self {
+        Self(array::from_fn(|_| None))
+    }
 
     /// Appends posts with `chain`, up to the first that it does not take.
     #[inline(always)]
@@ -96,7 +102,7 @@ impl Ep {
 
     /// Posts the first of these DTOs, as far as they are requests that one chain takes.
     fn post_requests(&self, posts: &[Post<'_>]) -> usize {
-        let (mut chain, mut chained) = (SendChain::new(), Chained::NONE);
+        let (mut chain, mut chained) = (SendChain::new(), Chained::none());
         let mut inner = self.inner.lock();
         chained.fill(posts, |post| {
             self.chain_request(&mut inner, post, &mut chain)
@@ -111,7 +117,7 @@ impl Ep {
 
     /// Posts the first of these DTOs, as far as they are receives that one chain takes.
     fn post_receives(&self, posts: &[Post<'_>]) -> usize {
-        let (mut chain, mut chained) = (RecvChain::new(), Chained::NONE);
+        let (mut chain, mut chained) = (RecvChain::new(), Chained::none());
         let mut inner = self.inner.lock();
         chained.fill(posts, |post| {
             self.chain_receive(&mut inner, post, &mut chain)

@@ -95,6 +95,7 @@ mod read_depth;
 mod read_to_rmr;
 mod rmr;
 mod rmr_of_freed_ep;
+mod rmr_slots;
 mod rsp;
 mod service_points;
 mod signalled;
@@ -212,6 +213,7 @@ pub fn all() -> Vec<Test> {
         protection::TESTS,
         read_to_rmr::TESTS,
         rmr_of_freed_ep::TESTS,
+        rmr_slots::TESTS,
         drivers::TESTS,
         late_completions::TESTS,
         limits::TESTS,

@@ -28,7 +28,12 @@ pub struct Scene {
 impl Scene {
     /// Connects the pair, and creates the LMR and the RMR.
     pub fn new(context: &Context) -> Result<Self> {
-        let pair = Pair::new(context, Shape::default())?;
+        Self::of_shape(context, Shape::default())
+    }
+
+    /// As [`Scene::new`], with options of the pair.
+    pub fn of_shape(context: &Context, shape: Shape) -> Result<Self> {
+        let pair = Pair::new(context, shape)?;
         let server = &pair.server;
         let local = Privileges::LOCAL_READ | Privileges::LOCAL_WRITE;
         let buffer = Buffer::new(16 << 10)?;
