@@ -21,7 +21,7 @@ use kernel::{
 };
 
 /// Handle of a DAT object: a number, which kDAPL checks in each call.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Handle(usize);
 
 impl Handle {

@@ -10,7 +10,8 @@ use core::{
 };
 use kernel::{
     alloc::AllocError,
-    error::code, //
+    error::code,
+    str::CStrExt as _, //
 };
 
 /// Types of errors, as [`Error::kind`] returns them.
@@ -95,7 +96,7 @@ impl Error {
         }
         // SAFETY: The call has set both to NUL-terminated strings of kdapl.ko, which stays loaded
         // while this module uses its symbols.
-        unsafe { (CStr::from_ptr(major.cast()), CStr::from_ptr(minor.cast())) }
+        unsafe { (CStr::from_char_ptr(major), CStr::from_char_ptr(minor)) }
     }
 }
 

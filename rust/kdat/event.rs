@@ -12,6 +12,7 @@ use crate::{
     memory::Buffer,
     service::Cr, //
 };
+use kernel::prelude::*;
 /// Kind of a data transfer operation (DTO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -55,6 +56,8 @@ pub struct Completion {
     /// Buffer of the DTO. `None` only if it has none, or after the Endpoint was dropped or the
     /// adapter closed.
     pub buffer: Option<Buffer>,
+    /// Buffers that [`Dto::with`](crate::Dto::with) has added.
+    pub more: KVec<Buffer>,
     /// RMR context that the message of a receive has invalidated, or 0.
     pub invalidated: u32,
     /// Immediate data of a receive.
@@ -72,16 +75,16 @@ impl Completion {
         let data = unsafe { &event.event_data.dto_completion_event_data };
         // SAFETY: The cookie is a number.
         let cookie = unsafe { data.user_cookie.as_64 };
-        let posted = adapter.slots.lock().take(cookie);
-        let (buffer, context) = posted.map_or((None, 0), |posted| (posted.buffer, posted.context));
+        let posted = adapter.slots.lock().take(cookie).unwrap_or_default();
         let operation = Operation::new(data.operation);
         Self {
             ep: EpId::from_raw(data.ep_handle),
-            context,
+            context: posted.context,
             status: data.status,
             length: data.transfered_length as usize,
             operation,
-            buffer,
+            buffer: posted.buffer,
+            more: posted.more,
             invalidated: data.rmr_context,
             immediate: immediate(event, operation),
         }

@@ -42,7 +42,7 @@ impl Ia {
             // SAFETY: The name is NUL-terminated, and the other pointers are valid for writes.
             unsafe {
                 bindings::dat_ia_openv(
-                    name.as_ptr().cast(),
+                    name.as_char_ptr(),
                     count(async_qlen),
                     &raw mut async_evd,
                     ia,
@@ -52,10 +52,9 @@ impl Ia {
                 )
             }
         })?;
-        Self::wrap(ia, Handle::from_raw(async_evd)).map_err(|error| {
+        Self::wrap(ia, Handle::from_raw(async_evd)).inspect_err(|_| {
             // SAFETY: The call has no pointers. Nobody else has the handle.
             unsafe { bindings::dat_ia_close(ia.raw(), bindings::DAT_CLOSE_ABRUPT_FLAG) };
-            error
         })
     }
 

@@ -90,7 +90,8 @@ pub use self::{
     post::{
         Dto,
         Refused,
-        Remote, //
+        Remote,
+        MAX_SEGMENTS, //
     },
     pz::Pz,
     rmr::Rmr,

@@ -176,6 +176,8 @@ pub struct Buffer {
     region: Arc<Region>,
     start: NonNull<u8>,
     size: usize,
+    /// Number of bytes that a DTO uses.
+    used: usize,
 }
 
 // SAFETY: The bytes belong to the buffer.
@@ -201,19 +203,25 @@ impl DerefMut for Buffer {
 }
 
 impl Buffer {
-    /// Returns the segment of the first `length` bytes.
+    /// Sets the number of bytes that a DTO uses.
+    pub(crate) fn using(mut self, length: usize) -> Self {
+        self.used = length;
+        self
+    }
+
+    /// Returns the segment that a DTO uses.
     ///
     /// # Errors
     ///
     /// LENGTH_ERROR if the buffer is shorter.
-    pub(crate) fn segment(&self, length: usize) -> Result<bindings::DAT_LMR_TRIPLET> {
+    pub(crate) fn segment(&self) -> Result<bindings::DAT_LMR_TRIPLET> {
         let too_long = Error::new(bindings::DAT_LENGTH_ERROR, 0);
-        if length > self.size {
+        if self.used > self.size {
             return Err(too_long);
         }
         Ok(bindings::DAT_LMR_TRIPLET {
             virtual_address: self.start.addr().get() as u64,
-            segment_length: u32::try_from(length).map_err(|_| too_long)?,
+            segment_length: u32::try_from(self.used).map_err(|_| too_long)?,
             lmr_context: self.region.lmr_context,
         })
     }
@@ -233,6 +241,7 @@ pub(crate) fn buffers(pz: &Pz, number: usize, size: usize) -> Result<KVec<Buffer
             region: region.clone(),
             start: region.at(place * size),
             size,
+            used: 0,
         };
         buffers
             .push_within_capacity(buffer)
@@ -248,5 +257,6 @@ pub(crate) fn buffer(pz: &Pz, size: usize) -> Result<Buffer> {
         start: region.at(0),
         region,
         size,
+        used: 0,
     })
 }

@@ -37,22 +37,32 @@ pub struct Remote {
     pub context: u32,
 }
 
+/// Largest number of segments of a DTO.
+pub const MAX_SEGMENTS: usize = 16;
+
+/// Segments of a DTO.
+#[derive(Default)]
+struct Segments {
+    array: [bindings::DAT_LMR_TRIPLET; MAX_SEGMENTS],
+    number: usize,
+}
+
 /// DTO to post.
 pub struct Dto {
     operation: Operation,
     buffer: Option<Buffer>,
-    length: usize,
+    more: KVec<Buffer>,
     context: u64,
     remote: Remote,
     flags: u32,
 }
 
 impl Dto {
-    fn new(operation: Operation, buffer: Option<Buffer>, length: usize) -> Self {
+    fn new(operation: Operation, buffer: Option<Buffer>) -> Self {
         Self {
             operation,
             buffer,
-            length,
+            more: KVec::new(),
             context: 0,
             remote: Remote::default(),
             flags: bindings::DAT_COMPLETION_DEFAULT_FLAG,
@@ -61,25 +71,25 @@ impl Dto {
 
     /// Sends the first `length` bytes of a buffer.
     pub fn send(buffer: Buffer, length: usize) -> Self {
-        Self::new(Operation::Send, Some(buffer), length)
+        Self::new(Operation::Send, Some(buffer.using(length)))
     }
 
     /// Sends a message without data.
     pub fn empty_send() -> Self {
-        Self::new(Operation::Send, None, 0)
+        Self::new(Operation::Send, None)
     }
 
     /// Receives a message into a buffer.
     pub fn receive(buffer: Buffer) -> Self {
         let length = buffer.len();
-        Self::new(Operation::Receive, Some(buffer), length)
+        Self::new(Operation::Receive, Some(buffer.using(length)))
     }
 
     /// Writes the first `length` bytes of a buffer to memory of the peer.
     pub fn write(buffer: Buffer, length: usize, remote: Remote) -> Self {
         Self {
             remote,
-            ..Self::new(Operation::Write, Some(buffer), length)
+            ..Self::new(Operation::Write, Some(buffer.using(length)))
         }
     }
 
@@ -87,7 +97,7 @@ impl Dto {
     pub fn read(buffer: Buffer, length: usize, remote: Remote) -> Self {
         Self {
             remote,
-            ..Self::new(Operation::Read, Some(buffer), length)
+            ..Self::new(Operation::Read, Some(buffer.using(length)))
         }
     }
 
@@ -102,16 +112,26 @@ impl Dto {
         self
     }
 
-    /// Returns the segment of the buffer. Without a buffer it is empty.
-    fn segment(&self) -> Result<bindings::DAT_LMR_TRIPLET> {
-        match &self.buffer {
-            Some(buffer) => buffer.segment(self.length),
-            None => Ok(bindings::DAT_LMR_TRIPLET::default()),
-        }
+    /// Adds the first `length` bytes of another buffer, as a further segment. The attributes of the
+    /// Endpoint limit their number, and so does [`MAX_SEGMENTS`].
+    pub fn with(mut self, buffer: Buffer, length: usize) -> Result<Self> {
+        self.more.push(buffer.using(length), GFP_KERNEL)?;
+        Ok(self)
     }
 
-    /// Returns the C form, with the segment at `local`.
-    fn raw(&self, local: *const bindings::DAT_LMR_TRIPLET, cookie: u64) -> bindings::DAT_LIST_DTO {
+    /// Returns the segments.
+    fn segments(&self) -> Result<Segments> {
+        let mut segments = Segments::default();
+        for buffer in Iterator::chain(self.buffer.iter(), self.more.iter()) {
+            let too_many = Error::new(bindings::DAT_LENGTH_ERROR, 0);
+            *segments.array.get_mut(segments.number).ok_or(too_many)? = buffer.segment()?;
+            segments.number += 1;
+        }
+        Ok(segments)
+    }
+
+    /// Returns the C form, without a cookie. It has the address of the segments.
+    fn raw(&self, segments: &Segments) -> bindings::DAT_LIST_DTO {
         bindings::DAT_LIST_DTO {
             operation: match self.operation {
                 Operation::Send => bindings::DAT_DTO_SEND,
@@ -121,9 +141,9 @@ impl Dto {
                 Operation::Other(number) => number,
             },
             flags: self.flags,
-            segments: i32::from(self.buffer.is_some()),
-            local,
-            cookie: bindings::DAT_DTO_COOKIE { as_64: cookie },
+            segments: segments.number as i32,
+            local: segments.array.as_ptr(),
+            cookie: bindings::DAT_DTO_COOKIE { as_64: 0 },
             remote: bindings::DAT_RMR_TRIPLET {
                 virtual_address: self.remote.address,
                 segment_length: self.remote.length,
@@ -139,6 +159,18 @@ pub struct Refused {
     pub error: Error,
     /// Buffer of the DTO.
     pub buffer: Option<Buffer>,
+    /// Buffers that [`Dto::with`] has added.
+    pub more: KVec<Buffer>,
+}
+
+impl Refused {
+    fn new(error: Error, dto: Dto) -> Self {
+        Self {
+            error,
+            buffer: dto.buffer,
+            more: dto.more,
+        }
+    }
 }
 
 impl From<Refused> for Error {
@@ -153,27 +185,45 @@ impl From<Refused> for kernel::error::Error {
     }
 }
 
-/// Hands the buffer of a DTO to the table of the adapter, and returns the cookie.
-fn hand_over(adapter: &Adapter, owner: Handle, dto: &mut Dto) -> Result<u64> {
+/// Hands the buffers of a DTO to the table of the adapter, and returns the cookie.
+fn hand_over(adapter: &Adapter, owner: Handle, dto: &mut Dto) -> Result<bindings::DAT_DTO_COOKIE> {
     let posted = Posted {
         owner,
         buffer: dto.buffer.take(),
+        more: core::mem::replace(&mut dto.more, KVec::new()),
         context: dto.context,
     };
-    adapter
-        .slots
-        .lock()
-        .insert(posted)
-        .map_err(|(error, posted)| {
-            dto.buffer = posted.buffer;
-            error
-        })
+    let inserted = adapter.slots.lock().insert(posted);
+    match inserted {
+        Ok(as_64) => Ok(bindings::DAT_DTO_COOKIE { as_64 }),
+        Err((error, posted)) => {
+            (dto.buffer, dto.more) = (posted.buffer, posted.more);
+            Err(error)
+        }
+    }
 }
 
-/// Takes the buffer of a refused DTO back. After a close of the adapter there is none.
-fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: u64) {
-    let posted = adapter.slots.lock().take(cookie);
-    dto.buffer = posted.and_then(|posted| posted.buffer);
+/// Takes the buffers of a refused DTO back. After a close of the adapter there are none.
+fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
+    // SAFETY: The cookie is a number.
+    let posted = adapter.slots.lock().take(unsafe { cookie.as_64 });
+    let posted = posted.unwrap_or_default();
+    (dto.buffer, dto.more) = (posted.buffer, posted.more);
+}
+
+/// Posts one DTO by a call of DAT, which gets its C form.
+fn post_by(
+    adapter: &Adapter,
+    owner: Handle,
+    mut dto: Dto,
+    call: impl FnOnce(&bindings::DAT_LIST_DTO) -> u32,
+) -> Result<(), Refused> {
+    let posted = dto.segments().and_then(|segments| {
+        let mut raw = dto.raw(&segments);
+        raw.cookie = hand_over(adapter, owner, &mut dto)?;
+        to_result(call(&raw)).inspect_err(|_| take_back(adapter, &mut dto, raw.cookie))
+    });
+    posted.map_err(|error| Refused::new(error, dto))
 }
 
 /// Posts a receive of a Shared Receive Queue.
@@ -183,78 +233,61 @@ pub(crate) fn post_to_srq(
     buffer: Buffer,
     context: u64,
 ) -> Result<(), Refused> {
-    let mut dto = Dto::receive(buffer).context(context);
-    let posted = dto.segment().and_then(|segment| {
-        let cookie = hand_over(adapter, srq, &mut dto)?;
-        let as_64 = bindings::DAT_DTO_COOKIE { as_64: cookie };
+    post_by(adapter, srq, Dto::receive(buffer).context(context), |raw| {
         // SAFETY: The segment is valid for reads during the call. Its memory belongs to the table
         // until the event of the receive, or until the queue was freed.
-        let ret = unsafe { bindings::dat_srq_post_recv(srq.raw(), 1, &raw const segment, as_64) };
-        to_result(ret).inspect_err(|_| take_back(adapter, &mut dto, cookie))
-    });
-    posted.map_err(|error| Refused {
-        error,
-        buffer: dto.buffer.take(),
+        unsafe { bindings::dat_srq_post_recv(srq.raw(), raw.segments, raw.local, raw.cookie) }
     })
 }
 
 /// Posts one DTO to an Endpoint.
-pub(crate) fn post(adapter: &Adapter, ep: Handle, mut dto: Dto) -> Result<(), Refused> {
-    let posted = dto.segment().and_then(|segment| {
-        let mut raw = dto.raw(&raw const segment, 0);
-        raw.cookie.as_64 = hand_over(adapter, ep, &mut dto)?;
-        // SAFETY: The DTO and its segment are valid for reads during the call. Its memory belongs
-        // to the table until its event, or until the Endpoint was freed.
-        let ret = unsafe {
-            bindings::kdapl_ep_post_list(ep.raw(), 1, &raw const raw, core::ptr::null_mut())
-        };
-        // SAFETY: The cookie is a number.
-        let cookie = unsafe { raw.cookie.as_64 };
-        to_result(ret).inspect_err(|_| take_back(adapter, &mut dto, cookie))
-    });
-    posted.map_err(|error| Refused {
-        error,
-        buffer: dto.buffer.take(),
+pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refused> {
+    post_by(adapter, ep, dto, |raw| {
+        // SAFETY: The DTO and its segments are valid for reads during the call. Their memory
+        // belongs to the table until the event of the DTO, or until the Endpoint was freed.
+        unsafe { bindings::kdapl_ep_post_list(ep.raw(), 1, raw, core::ptr::null_mut()) }
     })
+}
+
+/// Makes the C form of DTOs, and hands their buffers over. Stops at an error, with which the rest
+/// has its buffers.
+fn prepare(
+    adapter: &Adapter,
+    ep: Handle,
+    dtos: &mut [Dto],
+    segments: &[Segments],
+    list: &mut KVec<bindings::DAT_LIST_DTO>,
+) -> Result {
+    for (dto, segments) in dtos.iter_mut().zip(segments) {
+        let mut raw = dto.raw(segments);
+        list.reserve(1, GFP_KERNEL)?;
+        raw.cookie = hand_over(adapter, ep, dto)?;
+        list.push(raw, GFP_KERNEL)?;
+    }
+    Ok(())
 }
 
 /// Posts DTOs to an Endpoint, in their order, up to the first that is refused. Those that were
 /// posted are taken out of `dtos`.
 pub(crate) fn post_list(adapter: &Adapter, ep: Handle, dtos: &mut KVec<Dto>) -> Result {
-    let number = dtos.len();
-    let mut segments = KVec::with_capacity(number, GFP_KERNEL)?;
+    let mut segments = KVec::with_capacity(dtos.len(), GFP_KERNEL)?;
     for dto in dtos.iter() {
-        segments.push(dto.segment()?, GFP_KERNEL)?;
+        segments.push(dto.segments()?, GFP_KERNEL)?;
     }
-    let mut list: KVec<bindings::DAT_LIST_DTO> = KVec::with_capacity(number, GFP_KERNEL)?;
-    let mut prepared = Ok(());
-    for (dto, segment) in dtos.iter_mut().zip(&segments) {
-        let mut raw = dto.raw(core::ptr::from_ref(segment), 0);
-        prepared = hand_over(adapter, ep, dto).and_then(|cookie| {
-            raw.cookie.as_64 = cookie;
-            Ok(list.push(raw, GFP_KERNEL)?)
-        });
-        if prepared.is_err() {
-            break;
-        }
-    }
+    let mut list = KVec::with_capacity(dtos.len(), GFP_KERNEL)?;
+    let prepared = prepare(adapter, ep, dtos, &segments, &mut list);
     let mut posted = 0;
     let outcome = prepared.and_then(|()| {
+        let count = i32::try_from(list.len()).unwrap_or(i32::MAX);
         // SAFETY: The list and its segments are valid for reads during the call. The memory belongs
         // to the table, as in `post`.
         to_result(unsafe {
-            bindings::kdapl_ep_post_list(
-                ep.raw(),
-                i32::try_from(number).unwrap_or(i32::MAX),
-                list.as_ptr(),
-                &raw mut posted,
-            )
+            bindings::kdapl_ep_post_list(ep.raw(), count, list.as_ptr(), &raw mut posted)
         })
     });
     let posted = usize::try_from(posted).unwrap_or(0);
     for (dto, raw) in dtos.iter_mut().zip(&list).skip(posted) {
-        // SAFETY: The cookie is a number.
-        take_back(adapter, dto, unsafe { raw.cookie.as_64 });
+        take_back(adapter, dto, raw.cookie);
     }
     for _ in 0..posted {
         let _ = dtos.remove(0);

@@ -31,9 +31,9 @@ pub struct Rmr {
 
 impl Rmr {
     pub(crate) fn new(pz: &Pz) -> Result<Self> {
+        let zone = pz.0.handle.raw();
         // SAFETY: `rmr` is valid for writes.
-        let handle =
-            Handle::made(|rmr| unsafe { bindings::dat_rmr_create(pz.0.handle.raw(), rmr) })?;
+        let handle = Handle::made(|rmr| unsafe { bindings::dat_rmr_create(zone, rmr) })?;
         Ok(Self {
             handle,
             _pz: pz.clone(),

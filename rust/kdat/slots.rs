@@ -17,10 +17,13 @@ use kernel::prelude::*;
 const INDEX_BITS: u32 = 24;
 
 /// What a post has handed to the device.
+#[derive(Default)]
 pub(crate) struct Posted {
     /// Endpoint or Shared Receive Queue of the post.
     pub(crate) owner: Handle,
     pub(crate) buffer: Option<Buffer>,
+    /// Buffers of further segments.
+    pub(crate) more: KVec<Buffer>,
     /// Number of the consumer.
     pub(crate) context: u64,
 }

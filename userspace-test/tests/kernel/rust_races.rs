@@ -23,6 +23,7 @@ use kdat::{
     ParallelHandler,
     Psp,
     Pz,
+    Refused,
     Streams, //
 };
 use kernel::{
@@ -330,11 +331,92 @@ fn free_dispatcher(_: u32) -> Result {
     ensure(calls.load(Relaxed) == made, "no upcall follows")
 }
 
+/// Takes the next completion.
+fn completion(evd: &Evd) -> Result<Completion> {
+    match evd.wait(Some(30_000_000))? {
+        Event::Dto(dto) if dto.is_success() => Ok(dto),
+        _ => Err(EIO),
+    }
+}
+
+/// Two Endpoints without handlers, which are connected.
+fn pair(ia: &Ia, pz: &Pz, evds: [&Evd; 2]) -> Result<[Ep; 2]> {
+    let psp = ia.listen((*module_parameters::port.value()).into(), evds[1])?;
+    let eps = [pz.create_ep(evds[0].into(), None)?, pz.create_ep(evds[1].into(), None)?];
+    let address = Ipv4Addr::from(*module_parameters::address.value());
+    let port = *module_parameters::port.value();
+    eps[0].connect(&IpAddr::V4(address).into(), port.into(), 30_000_000, b"hello")?;
+    let Event::Request(request) = evds[1].wait(Some(30_000_000))? else {
+        return Err(EIO);
+    };
+    let mut data = [0; 5];
+    ensure(request.private_data(&mut data)? >= 5 && data == *b"hello", "the request has data")?;
+    request.accept(&eps[1], b"welcome")?;
+    for evd in evds {
+        let Event::Connection(_, Connection::Established) = evd.wait(Some(30_000_000))? else {
+            return Err(EIO);
+        };
+    }
+    let mut data = [0; 7];
+    ensure(eps[0].private_data(&mut data)? >= 7 && data == *b"welcome", "the accept has data")?;
+    drop(psp);
+    Ok(eps)
+}
+
+/// A message of several buffers arrives in several others, and each returns with its context. Posts
+/// that are refused return their buffers.
+fn segments(_: u32) -> Result {
+    let ia = open()?;
+    let pz = ia.create_pz()?;
+    let evds = [ia.create_evd(STREAMS(), 64)?, ia.create_evd(STREAMS(), 64)?];
+    let eps = pair(&ia, &pz, [&evds[0], &evds[1]])?;
+    let into = Dto::receive(pz.buffer(3)?).with(pz.buffer(8)?, 8)?;
+    eps[1].post(into.context(7))?;
+    let (mut one, mut two) = (pz.buffer(4)?, pz.buffer(6)?);
+    one.copy_from_slice(b"abcd");
+    two.copy_from_slice(b"efghij");
+    eps[0].post(Dto::send(one, 4).with(two, 5)?.context(8))?;
+    let sent = completion(&evds[0])?;
+    ensure(sent.context == 8 && sent.more.len() == 1, "the send returns two buffers")?;
+    let got = completion(&evds[1])?;
+    let (first, rest) = (got.buffer.ok_or(EIO)?, got.more.first().ok_or(EIO)?);
+    ensure(got.context == 7 && got.length == 9, "the receive has nine bytes")?;
+    ensure(first[..] == *b"abc" && rest[..6] == *b"defghi", "the bytes are in order")?;
+    refusals(&ia, &pz, &eps[0], first)
+}
+
+/// Posts that are refused return their buffers.
+fn refusals(ia: &Ia, pz: &Pz, ep: &Ep, buffer: Buffer) -> Result {
+    let kind = |refused: &Refused| refused.error.kind();
+    let Err(refused) = ep.post(Dto::send(buffer, 4)) else {
+        return Err(EIO);
+    };
+    ensure(kind(&refused) == kdat::kind::LENGTH_ERROR, "three bytes are not four")?;
+    let evd = ia.create_evd(STREAMS(), 64)?;
+    let idle = pz.create_ep(Evds::from(&evd), None)?;
+    let Err(refused) = idle.post(Dto::send(refused.buffer.ok_or(EIO)?, 3)) else {
+        return Err(EIO);
+    };
+    ensure(kind(&refused) == kdat::kind::INVALID_STATE, "the Endpoint is not connected")?;
+    ensure(refused.buffer.is_some_and(|buffer| buffer[..] == *b"abc"), "the buffer is back")?;
+    // The third of four has more segments than the Endpoint.
+    let mut list = KVec::new();
+    for place in 0..4 {
+        let mut dto = Dto::send(pz.buffer(1)?, 1);
+        for _ in 0..if place == 2 { 5 } else { 0 } {
+            dto = dto.with(pz.buffer(1)?, 1)?;
+        }
+        list.push(dto, GFP_KERNEL)?;
+    }
+    ensure(ep.post_list(&mut list).is_err(), "the third is refused")?;
+    ensure(list.len() == 2, "two were posted")
+}
+
 struct Races;
 
 impl kernel::Module for Races {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let scenarios = [close_first, close_last, free_in_upcall, free_dispatcher];
+        let scenarios = [close_first, close_last, free_in_upcall, free_dispatcher, segments];
         let number = *module_parameters::scenario.value() as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;
         for round in 0..*module_parameters::rounds.value() {

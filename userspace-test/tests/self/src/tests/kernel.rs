@@ -124,6 +124,7 @@ tests! {
     rust_close, 120, "In Rust, a close during traffic ends all upcalls and drops all handlers, before other objects or after";
     rust_free_in_upcall, 120, "In Rust, an upcall frees its own endpoint, whose DTOs are outstanding";
     rust_free_dispatcher, 120, "In Rust, a dispatcher that is freed during upcalls waits for them and drops its handler";
+    rust_segments, 120, "In Rust, DTOs of several buffers return them, and refused ones at once";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -425,6 +426,10 @@ fn rust_free_in_upcall(context: &Context) -> Result<()> {
 
 fn rust_free_dispatcher(context: &Context) -> Result<()> {
     rust_race(context, 3)
+}
+
+fn rust_segments(context: &Context) -> Result<()> {
+    rust_race(context, 4)
 }
 
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
