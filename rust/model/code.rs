@@ -129,5 +129,5 @@ pub(crate) fn names(code: u32) -> Option<(&'static CStr, &'static CStr)> {
         0 => c"",
         subtype => subtype::name(subtype)?,
     };
-    Some((kind::name(code >> KIND_SHIFT & KIND_MASK)?, minor))
+    Some((kind::name((code >> KIND_SHIFT) & KIND_MASK)?, minor))
 }
