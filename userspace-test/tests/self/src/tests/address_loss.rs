@@ -94,6 +94,7 @@ fn transfer(context: &Context, traffic: &mut Traffic, back: &AtomicBool) -> Resu
 }
 
 fn under_traffic(context: &Context) -> Result<()> {
+    context.addresses_may_go()?;
     each_case(context, |host, absence| {
         let (client_ia, server_ia) = context.open_both()?;
         let listener = Listener::new(context, &server_ia)?;
@@ -135,6 +136,7 @@ fn under_traffic(context: &Context) -> Result<()> {
 }
 
 fn one_send(context: &Context) -> Result<()> {
+    context.addresses_may_go()?;
     each_case(context, |host, absence| {
         let pair = Pair::new(context, Shape::default())?;
         let ends = [&pair.client, &pair.server];
@@ -158,6 +160,7 @@ fn one_send(context: &Context) -> Result<()> {
 }
 
 fn while_connecting(context: &Context) -> Result<()> {
+    context.addresses_may_go()?;
     if context.link_is_spoilt() {
         return skip("the time-outs of the connection manager add up to minutes");
     }

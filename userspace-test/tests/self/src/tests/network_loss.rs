@@ -327,6 +327,7 @@ fn link_down(context: &Context) -> Result<()> {
 }
 
 fn address_removed(context: &Context) -> Result<()> {
+    context.addresses_may_go()?;
     each(context, Attempt::MayFail, |host| {
         let gone = RemovedAddress::new(host)?;
         std::thread::sleep(LOSS_TIME);
