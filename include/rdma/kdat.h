@@ -251,9 +251,10 @@ typedef struct dat_cr_arrival_event_data {
  * @ep_handle: EP of the connection
  * @private_data_size: size of @private_data
  * @private_data: private data that the peer sent with its accept or reject, or NULL if there are
- *         none or the EP has been freed. They are part of the EP: valid until dat_ep_free() of it or
- *         dat_ia_close() is called, and unchanged until the EP connects or accepts again. If another
- *         thread may call one of these meanwhile, use kdapl_ep_private_data(), which copies them.
+ *         none or the EP has been freed. They are part of the EP: valid until dat_ep_free() of it
+ *         or dat_ia_close() is called, and unchanged until the EP connects or accepts again. If
+ *         another thread may call one of these meanwhile, use kdapl_ep_private_data(), which copies
+ *         them.
  */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;
@@ -709,9 +710,9 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  *
  * Context: process; sleeps.
  *
- * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while a DTO that names memory
- * of dat_lmr_kcreate() is outstanding on an EP or an SRQ, an RMR is bound to the memory, or the
- * completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR.
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while a DTO that names
+ * memory of dat_lmr_kcreate() is outstanding on an EP or an SRQ, an RMR is bound to the memory, or
+ * the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR.
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 
@@ -1419,7 +1420,7 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
  * @ep: EP
  * @private_data_size: in: size of the buffer @private_data; out: size of the private data, also if
  *         that is larger than the buffer
- * @private_data: out: private data, as many as the buffer has room for; may be NULL if its size is 0
+ * @private_data: out: private data, as many as the buffer has room for; may be NULL if that is 0
  *
  * Any thread may free the EP meanwhile: the call then copies them, or returns DAT_INVALID_HANDLE.
  * The EP has private data from DAT_CONNECTION_EVENT_ESTABLISHED or _PEER_REJECTED on, until it
@@ -1427,7 +1428,8 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
  *
  * Return: DAT_SUCCESS or an error code.
  */
-DAT_RETURN kdapl_ep_private_data(DAT_EP_HANDLE ep, DAT_COUNT *private_data_size, void *private_data);
+DAT_RETURN kdapl_ep_private_data(DAT_EP_HANDLE ep, DAT_COUNT *private_data_size,
+				 void *private_data);
 /**
  * dat_ep_set_watermark() - limit the receive buffers that an EP has
  * @ep: EP
@@ -1919,14 +1921,15 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
  * @cr: CR
  * @private_data_size: in: size of the buffer @private_data; out: size of the private data, also if
  *         that is larger than the buffer
- * @private_data: out: private data, as many as the buffer has room for; may be NULL if its size is 0
+ * @private_data: out: private data, as many as the buffer has room for; may be NULL if that is 0
  *
  * Any thread may answer the CR meanwhile: the call then copies them, or returns
  * DAT_INVALID_HANDLE. Not a call of DAT.
  *
  * Return: DAT_SUCCESS or an error code.
  */
-DAT_RETURN kdapl_cr_private_data(DAT_CR_HANDLE cr, DAT_COUNT *private_data_size, void *private_data);
+DAT_RETURN kdapl_cr_private_data(DAT_CR_HANDLE cr, DAT_COUNT *private_data_size,
+				 void *private_data);
 /**
  * dat_cr_accept() - accept a CR
  * @cr: CR, freed on success

@@ -229,9 +229,9 @@ impl Lmr {
         Ok((handle, param))
     }
 
-    /// Frees the LMR: `dat_lmr_free`. `is_used` returns whether a DTO in flight names an LMR context
-    /// that no post can name meanwhile. It is asked for memory of the kernel only: the device needs
-    /// no key for that, which would end with the LMR.
+    /// Frees the LMR: `dat_lmr_free`. `is_used` returns whether a DTO in flight names an LMR
+    /// context that no post can name meanwhile. It is called for memory of the kernel only: the
+    /// device needs no key for that, which would end with the LMR.
     ///
     /// Context: process; sleeps.
     ///

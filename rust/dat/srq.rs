@@ -136,6 +136,22 @@ fn refused(error: Error) -> DatError {
     }
 }
 
+impl Inner {
+    /// Allocates the slots of an SRQ that has no queue of the device yet.
+    fn new(ia: &IaBase, attr: Attr) -> DatResult<Self> {
+        let (slots, flags) = (attr.max_recv_dtos, GFP_KERNEL_ACCOUNT);
+        Ok(Self {
+            queue: None,
+            receives: SharedReceives::new(SlotStorage::new(slots, flags)?),
+            named: contexts(slots_named(ia, slots), attr.max_recv_iov, flags)?,
+            members: Members::new(),
+            serial: 0,
+            loss: Loss::default(),
+            pz: None,
+        })
+    }
+}
+
 /// Returns the number of slots whose LMR contexts are kept: those of a process are not.
 fn slots_named(ia: &IaBase, slots: u32) -> u32 {
     match ia.is_of_kernel {
@@ -175,21 +191,7 @@ impl Srq {
         let handle = entry.handle();
         let pd = pz.pd()?;
         let loses_receives = pd.loses_receives();
-        let storage = SlotStorage::new(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?;
-        let zone = pz.handle();
-        let inner = Inner {
-            queue: None,
-            receives: SharedReceives::new(storage),
-            named: contexts(
-                slots_named(ia, attr.max_recv_dtos),
-                attr.max_recv_iov,
-                GFP_KERNEL_ACCOUNT,
-            )?,
-            members: Members::new(),
-            serial: 0,
-            loss: Loss::default(),
-            pz: None,
-        };
+        let (zone, inner) = (pz.handle(), Inner::new(ia, attr)?);
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,

@@ -124,6 +124,14 @@ fn mark(number: i32, arg: Arg) -> DatResult<Option<u32>> {
     Ok(Some(number))
 }
 
+/// Finds an Endpoint for a call that is allowed in any state. The calls that depend on the state
+/// refuse a freed one, which keeps its handle while completions are left, by themselves.
+pub(super) fn find_in_any_state(ep: KernelHandle) -> DatResult<Arc<Ep>> {
+    let ep = Adapter::object::<Ep>(ep)?;
+    ep.expect_not_freed()?;
+    Ok(ep)
+}
+
 export! {
     /// `dat_ep_create`.
     fn dat_ep_create(
@@ -159,6 +167,7 @@ export! {
             return Err(DatError::Invalid(Arg::Mask));
         }
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+        ep.expect_not_freed()?;
         let param = ep.query();
         let (local, remote) = ep.addresses_at();
         result.put(bindings::DAT_EP_PARAM {
@@ -207,8 +216,7 @@ export! {
         recv_idle: Out<i32>,
         request_idle: Out<i32>,
     ) {
-        let ep = Adapter::object::<Ep>(ep)?;
-        let status = ep.status();
+        let status = find_in_any_state(ep)?.status();
         state.put(status.state.number());
         recv_idle.put((status.receives == 0).into());
         request_idle.put((status.requests == 0).into());
@@ -226,7 +234,7 @@ export! {
 
     /// `dat_ep_recv_query`.
     fn dat_ep_recv_query(ep: KernelHandle, allocated: Out<i32>, span: Out<i32>) {
-        let buffers = count(Adapter::object::<Ep>(ep)?.receive_buffers()?);
+        let buffers = count(find_in_any_state(ep)?.receive_buffers()?);
         allocated.put(buffers);
         // An Endpoint completes its receives in the order in which it has got them.
         span.put(buffers);

@@ -6,6 +6,7 @@
 //! which another thread may free at any time.
 
 use super::{
+    ep::find_in_any_state,
     export::{
         count,
         export,
@@ -16,7 +17,6 @@ use super::{
 use crate::{
     dat::{
         base::PrivateData,
-        ep::Ep,
         passive::Cr,
         prelude::*, //
     },
@@ -76,10 +76,9 @@ impl Buffer {
 export! {
     /// `kdapl_ep_private_data`.
     fn kdapl_ep_private_data(ep: KernelHandle, size: Out<i32>, buffer: Buffer) {
-        let ep = Adapter::object::<Ep>(ep)?;
-        ep.expect_not_freed()?;
+        let data = find_in_any_state(ep)?.peer_data();
         // SAFETY: By the header, `size` holds the size of the buffer.
-        unsafe { buffer.fill(&size, &ep.peer_data()) }
+        unsafe { buffer.fill(&size, &data) }
     }
 
     /// `kdapl_cr_private_data`.

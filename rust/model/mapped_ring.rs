@@ -121,6 +121,17 @@ impl<M: SharedMemory> MappedRing<M> {
         Ok(())
     }
 
+    /// Calls `hand_over`, which pushes a record, until there is no room or it returns `false`: once
+    /// for each slot at most, even if a process takes the records meanwhile and other threads add
+    /// more. The caller holds the EVD's consumer lock.
+    pub(crate) fn fill(&self, mut hand_over: impl FnMut(&Self) -> bool) {
+        for _ in 0..self.slots {
+            if !self.has_room() || !hand_over(self) {
+                break;
+            }
+        }
+    }
+
     /// Takes the oldest record, for a call. The caller holds the EVD's consumer lock.
     pub(crate) fn pop(&self) -> Option<Record> {
         let words = self.memory.words();
@@ -153,8 +164,8 @@ impl<M: SharedMemory> MappedRing<M> {
         Some(self.tail.load().wrapping_sub(len))
     }
 
-    /// Calls `visit` for `count` records from the index `first` on. Their slots were not reused. The
-    /// caller holds the EVD's consumer lock.
+    /// Calls `visit` for `count` records from the index `first` on. Their slots were not reused.
+    /// The caller holds the EVD's consumer lock.
     pub(crate) fn for_each_in(&self, first: u32, count: u32, mut visit: impl FnMut(&Record)) {
         for offset in 0..count {
             let record = self.read(first.wrapping_add(offset));

@@ -182,9 +182,9 @@ impl<H: Handler> Srq<H> {
         Ok(())
     }
 
-    /// Checks whether the queue holds at most one receive. The driver of soft-RoCE refuses to shorten
-    /// a queue below its contents. So the queue is shortened, and lengthened again to `max_wr`. The
-    /// caller prevents posts meanwhile.
+    /// Checks whether the queue holds at most one receive. The driver of soft-RoCE refuses to
+    /// shorten a queue below its contents. So the queue is shortened, and lengthened again to
+    /// `max_wr`. The caller prevents posts meanwhile.
     ///
     /// Context: process; sleeps.
     pub(crate) fn holds_at_most_one(&self, max_wr: u32) -> bool {

@@ -138,17 +138,15 @@ impl Evd {
         if is_reported || self.mode() != WakeMode::Threshold {
             return;
         }
-        // An event that is being handed over counts twice, and never zero times.
-        while mapped.has_room() {
+        let (ring, slots) = (&self.queue.ring, &mut consumer.slots);
+        mapped.fill(|mapped| {
             let mut oldest = None;
-            let first = 0..1;
-            self.queue
-                .ring
-                .for_each_in(&consumer.slots, first, |record| oldest = Some(*record));
-            let Some(record) = oldest else { break };
-            // It has room: only the holder of the lock hands over.
+            ring.for_each_in(slots, 0..1, |record| oldest = Some(*record));
+            let Some(record) = oldest else { return false };
+            // An event that is being handed over counts twice, and never zero times. It has room:
+            // only the holder of the lock hands over.
             let _ = mapped.push(&record);
-            let _ = self.queue.ring.pop(&mut consumer.slots);
-        }
+            ring.pop(slots).is_some()
+        });
     }
 }

@@ -113,8 +113,8 @@ orders! {
     dat_ib_post_cmp_and_swap(_, _, _, SegmentCount | Segments, _, RemoteSegment, Flags);
 }
 
-// Messages of `/dev/kdapl` and exported functions that are no call of DAT. A DTO that is refused has the order of the call
-// that posts it.
+// Messages of `/dev/kdapl` and exported functions that are no call of DAT. A DTO that is refused
+// has the order of the call that posts it.
 orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Tests the private data of connections and requests, also against threads that end their objects. */
+/* Tests the private data of connections and requests, and threads that end these meanwhile. */
 #include <linux/sched.h>
 #include <linux/string.h>
 

@@ -181,11 +181,11 @@ impl Ep {
 }
 
 impl EpContext {
-    /// Returns whether a DTO in flight on any Endpoint or in a Shared Receive Queue names an LMR. The
-    /// caller prevents that posts name it meanwhile.
+    /// Returns whether a DTO in flight on any Endpoint, or in a Shared Receive Queue, names an LMR.
+    /// The caller prevents that posts name it meanwhile.
     ///
-    /// Context: process; sleeps, up to [`SUPPRESSED_MS`] for suppressed requests, and up to a second
-    /// for Endpoints that end.
+    /// Context: process; sleeps, up to [`SUPPRESSED_MS`] for suppressed requests, and up to a
+    /// second for Endpoints that end.
     pub(in crate::dat) fn is_memory_used(&self, context: u32) -> bool {
         let used = || {
             let mut found = MemoryUse::None;

@@ -243,7 +243,7 @@ impl Ep {
         unfinished.saturating_sub(polled)
     }
 
-    /// Returns whether a completion is that of a DTO of this life, which has a slot of the Endpoint.
+    /// Returns whether a completion is that of a DTO of this life, in a slot of the Endpoint.
     fn has_posted(&self, completion: &Wc, life: u32) -> bool {
         let (raw, key) = (completion.wr_id(), self.handle.key());
         let wr = WrId::from_raw(raw);

@@ -72,6 +72,34 @@ fn the_process_is_told_to_call() {
     }
 }
 
+#[test]
+fn a_ring_is_filled_up_to_its_last_slot_or_record() {
+    let (ring, mut left) = (ring(8), 11_u64);
+    let mut hand_over = |ring: &MappedRing<Memory>| {
+        left = left.saturating_sub(1);
+        left != 0 && ring.push(&record(left)).is_ok()
+    };
+    ring.fill(&mut hand_over);
+    assert_eq!(ring.len(), 8);
+    ring.memory().head.store_release(8);
+    ring.fill(&mut hand_over);
+    assert_eq!(ring.len(), 2);
+}
+
+/// The process takes each record at once, and there is always another one.
+#[test]
+fn a_fast_process_does_not_prolong_the_handover() {
+    let mut handed_over = 0;
+    ring(8).fill(|ring| {
+        handed_over += 1;
+        assert!(handed_over <= 8, "the handover does not end");
+        ring.push(&record(7)).expect("room");
+        ring.memory().head.store_release(handed_over);
+        true
+    });
+    assert_eq!(handed_over, 8);
+}
+
 /// Steps of the kernel, and of the process.
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -64,7 +64,7 @@ tests! {
     lmr_free_after_slot_reuse, 60, "In the kernel, an LMR is not in use by requests of other memory";
     lmr_free_during_request, 60, "In the kernel, an LMR is in use while a request may read it, and suppressed requests end by themselves";
     lmr_free_during_srq_receive, 60, "In the kernel, an LMR is in use while an SRQ has a receive for it";
-    lmr_free_beside_ep_free, 120, "In the kernel, nothing is written to the memory of an LMR that was freed beside its endpoint";
+    lmr_free_beside_ep_free, 120, "In the kernel, an LMR is freed no earlier than the endpoint whose receives name it";
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
     remote_private_data, 60, "In the kernel, a peer uses memory whose context it got with the connection request, and no other byte";
     remote_message, 60, "In the kernel, a peer uses memory whose context it got in a message";
