@@ -120,13 +120,14 @@ impl Charge {
     ///
     /// `EAGAIN` above a limit, `ENOMEM`.
     pub(crate) fn new(device: &Arc<Device>, resource: Resource) -> Result<Self> {
-        let (user, user_here) = (User::current()?, User::current_on(device.index())?);
+        let user = User::current()?;
+        let user_here = user.on(device.index())?;
         let (item, available) = resource.item(device);
         // If one of them fails, the drop of the others ends their charges.
         let holds = [
             user.hold(item, 1)?,
-            user_here.hold_share(item, available)?,
-            user.hold(Item::DriverMemory, resource.footprint())?,
+            user_here.into_share(item, available)?,
+            user.into_hold(Item::DriverMemory, resource.footprint())?,
         ];
         let mut cgroup = core::ptr::null_mut();
         // SAFETY: The device is alive, and `cgroup` is a local variable.

@@ -10,7 +10,6 @@
 //! own resource limits.
 
 use crate::model::allowance::{
-    share_of,
     Item,
     Ledger,
     ITEMS, //
@@ -35,8 +34,16 @@ use kernel::{
     },
 };
 
+mod limits;
 #[cfg(CONFIG_KUNIT = "y")]
 mod tests;
+
+pub(crate) use self::limits::most;
+
+use self::limits::{
+    device_share,
+    limit, //
+};
 
 /// User of an account, and the device by `ib_core`'s index; `None` for all that the user holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,12 +144,20 @@ impl User {
         Self::current_of(None)
     }
 
-    /// Returns the account of the calling process's user for one device. The device keeps its
-    /// number as long as any resource is held.
+    /// Returns the account of this user, which is the calling process's, for one device. The device
+    /// keeps its number as long as any resource is held.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn current_on(device: u32) -> Result<Self> {
-        Self::current_of(Some(device))
+    pub(crate) fn on(&self, device: u32) -> Result<Self> {
+        let device = Some(device);
+        let Key { user, .. } = self.account.key;
+        match Self::find(Key { user, device }) {
+            Some(account) => Ok(Self {
+                account,
+                is_limited: self.is_limited,
+            }),
+            None => Self::current_of(device),
+        }
     }
 
     fn current_of(device: Option<u32>) -> Result<Self> {
@@ -227,28 +242,29 @@ impl User {
     ///
     /// As for [`User::take`].
     pub(crate) fn hold(&self, item: Item, amount: u32) -> Result<FixedCharge> {
+        self.clone().into_hold(item, amount)
+    }
+
+    /// As [`User::hold`], with this reference.
+    pub(crate) fn into_hold(self, item: Item, amount: u32) -> Result<FixedCharge> {
         self.take(item, amount)?;
         Ok(FixedCharge {
-            user: self.clone(),
+            user: self,
             item,
             amount,
         })
     }
 
-    /// Charges one of an item of which the [device](User::current_on) has `available`, until the
+    /// Charges one of an item of which the [device](User::on) has `available`, until the
     /// returned value is dropped. One user may hold only a share of these.
     ///
     /// # Errors
     ///
     /// As for [`User::take`].
-    pub(crate) fn hold_share(&self, item: Item, available: u32) -> Result<FixedCharge> {
-        let share = share_of(
-            available,
-            parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
-        );
-        self.take_within(item, 1, share)?;
+    pub(crate) fn into_share(self, item: Item, available: u32) -> Result<FixedCharge> {
+        self.take_within(item, 1, device_share(available))?;
         Ok(FixedCharge {
-            user: self.clone(),
+            user: self,
             item,
             amount: 1,
         })
@@ -340,41 +356,6 @@ impl Drop for VariableCharge {
     fn drop(&mut self) {
         self.user.give_back(self.item, self.amount);
     }
-}
-
-/// Returns the value of a module parameter.
-fn parameter(which: bindings::kdapl_limit) -> u32 {
-    // SAFETY: The helper only reads a number.
-    unsafe { bindings::kdapl_helper_user_limit(which) }
-}
-
-/// Returns how much of an item one user may hold.
-fn limit(item: Item) -> u32 {
-    parameter(match item {
-        Item::Adapter => bindings::kdapl_limit_KDAPL_LIMIT_ADAPTERS,
-        Item::Object => bindings::kdapl_limit_KDAPL_LIMIT_OBJECTS,
-        Item::ServicePoint => bindings::kdapl_limit_KDAPL_LIMIT_SERVICE_POINTS,
-        Item::QueuePair => bindings::kdapl_limit_KDAPL_LIMIT_QUEUE_PAIRS,
-        Item::DriverMemory => bindings::kdapl_limit_KDAPL_LIMIT_DRIVER_MEMORY_KB,
-        // These are limited by the user's share of the device and by the limit on objects.
-        Item::CompletionQueue | Item::Domain | Item::SharedReceiveQueue | Item::Region => {
-            return u32::MAX
-        }
-    })
-}
-
-/// Returns how many of an item the calling process's user may hold on a device that has `available`
-/// of them, or does not report their number if that is 0.
-pub(crate) fn most(item: Item, available: u32) -> u32 {
-    // SAFETY: The helper only reads the calling process.
-    if unsafe { bindings::kdapl_helper_is_unlimited() } {
-        return available;
-    }
-    let share = share_of(
-        available,
-        parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
-    );
-    share.min(limit(item))
 }
 
 /// Writes the holdings of each user, in all and of each device, and how often a charge was refused.

@@ -10,7 +10,7 @@ mod cases {
 
     /// Returns the caller's account on a device that does not exist, so that no other code uses it.
     fn account(is_limited: bool) -> Result<User> {
-        let mut user = User::current_on(u32::MAX)?;
+        let mut user = User::current()?.on(u32::MAX)?;
         user.is_limited = is_limited;
         Ok(user)
     }
