@@ -45,7 +45,7 @@ use kernel::{
 /// Bytes of a message.
 const MESSAGE: usize = 512;
 
-/// Number of sends of a client that are outstanding.
+/// Number of messages of a client that are under way.
 const DEPTH: usize = 8;
 
 /// Number of handlers that exist.
@@ -85,14 +85,15 @@ impl Tally {
     }
 }
 
-/// Posts the DTO of a completion again. The connection may be over.
-fn again(ep: &Ep, operation: Operation, mut buffer: Buffer) {
+/// Sends a message back, and receives the next one into the buffer of a send. The connection may be
+/// over. So no side has more messages under way than the other has receives, as iWARP requires.
+fn next(ep: &Ep, operation: Operation, mut buffer: Buffer) {
     let _ = if operation == Operation::Send {
+        ep.post(Dto::receive(buffer))
+    } else {
         let byte = buffer[0].wrapping_add(1);
         buffer.fill(byte);
         ep.post(Dto::send(buffer, MESSAGE))
-    } else {
-        ep.post(Dto::receive(buffer))
     };
 }
 
@@ -104,7 +105,7 @@ fn receives(pz: &Pz, ep: &Ep) -> kdat::Result {
     ep.post_list(&mut list)
 }
 
-/// Server: each side sends, and receives.
+/// Server: sends back what it receives.
 struct Server {
     pz: Pz,
     evd: Evd,
@@ -128,7 +129,7 @@ impl Handler for Server {
                 let buffer = self.tally.take(dto);
                 let ep = self.eps.iter().find(|ep| ep.id() == id);
                 if let (Some(ep), Some(buffer)) = (ep, buffer) {
-                    again(ep, operation, buffer);
+                    next(ep, operation, buffer);
                 }
             }
             Event::Connection(_, Connection::Established) => {}
@@ -162,7 +163,7 @@ impl ParallelHandler for Client {
             Event::Dto(dto) => {
                 let operation = dto.operation;
                 if let Some(buffer) = self.tally.take(dto) {
-                    again(&self.ep, operation, buffer);
+                    next(&self.ep, operation, buffer);
                 }
             }
             _ => {}
@@ -200,6 +201,7 @@ impl Scene {
     fn connect(&self) -> Result<(Client, Evd)> {
         let evd = self.ia.create_evd(streams(), 256)?;
         let ep = self.pz.create_ep(Evds::from(&evd), None)?;
+        receives(&self.pz, &ep)?;
         connect_here(&ep, &[])?;
         let client =
             Client { ep, pz: self.pz.clone(), tally: self.tally.clone(), _counted: Counted::new() };
