@@ -14,18 +14,14 @@
 #define RECEIVES	2
 #define PATIENCE_US	30000000
 
-static uint address = 0x0a070001;
+static uint address = 0x0a070001;	/* IPv4 address of the RDMA device */
 module_param(address, uint, 0444);
-MODULE_PARM_DESC(address, "IPv4 address of the RDMA device");
-static uint port = 7300;
+static uint port = 7300;		/* connection qualifier to listen for */
 module_param(port, uint, 0444);
-MODULE_PARM_DESC(port, "connection qualifier to listen for");
-static uint peer;
+static uint peer;			/* IPv4 address of a server to test, or 0 */
 module_param(peer, uint, 0444);
-MODULE_PARM_DESC(peer, "IPv4 address of a server to test, or 0");
-static uint peer_port = 7300;
+static uint peer_port = 7300;		/* its connection qualifier */
 module_param(peer_port, uint, 0444);
-MODULE_PARM_DESC(peer_port, "its connection qualifier");
 
 /* Request of a client, which names its memory. The answer is an empty message. */
 struct request {
@@ -87,10 +83,9 @@ static struct side *make(DAT_EVD_HANDLE of, DAT_MEM_PRIV_FLAGS privileges)
 		return NULL;
 	INIT_LIST_HEAD(&side->list);
 	side->data = kzalloc(size, GFP_KERNEL);
-	if (!side->data)
-		goto failed;
 	privileges |= DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
-	ret = dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL,
+	ret = !side->data ? DAT_INSUFFICIENT_RESOURCES :
+	      dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL,
 			      (DAT_REGION_DESCRIPTION){ .for_va = side->data }, size, pz,
 			      privileges, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &side->lmr,
 			      &side->local, &side->remote, NULL, NULL);
@@ -100,7 +95,6 @@ static struct side *make(DAT_EVD_HANDLE of, DAT_MEM_PRIV_FLAGS privileges)
 		ret = receive(side, side->data + BLOCK + i * sizeof(struct request));
 	if (!ret)
 		return side;
-failed:
 	forget(side);
 	return NULL;
 }
@@ -154,10 +148,9 @@ static void happened(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		return accept(event->event_data.cr_arrival_event_data.cr_handle);
 	/* The EP is the first member of the data of both other events. */
 	list_for_each_entry_safe(side, next, &sides, list) {
-		if (side->ep != ep || event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
-			continue;
-		if (event->event_number == DAT_DTO_COMPLETION_EVENT &&
-		    (dto->status || !completed(side, dto)))
+		if (side->ep != ep || event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED ||
+		    (event->event_number == DAT_DTO_COMPLETION_EVENT &&
+		     (dto->status || !completed(side, dto))))
 			continue;
 		forget(side);
 	}
@@ -192,9 +185,8 @@ static int test_server(struct side *side)
 			return -EIO;
 		/* The send, and the answer, whose receive is posted for the next one. */
 		error = next(DAT_DTO_COMPLETION_EVENT) ?: next(DAT_DTO_COMPLETION_EVENT);
-		if (!error && receive(side, side->data + BLOCK))
-			error = -EIO;
-		if (!error && memchr_inv(side->data, n % BLOCKS + 1, BLOCK))
+		if (!error && (receive(side, side->data + BLOCK) ||
+			       memchr_inv(side->data, n % BLOCKS + 1, BLOCK)))
 			error = -EIO;
 	}
 	return error;
@@ -221,8 +213,7 @@ static int __init kdapl_block_init(void)
 	DAT_RETURN ret;
 
 	snprintf(name, sizeof(name), "%pI4", &(__be32){ htonl(address) });
-	ret = dat_ia_open(name, 8, &async_evd, &ia);
-	if (ret)
+	if (dat_ia_open(name, 8, &async_evd, &ia))
 		return -ENODEV;
 	ret = dat_pz_create(ia, &pz) ?:
 	      dat_evd_kcreate(ia, 256, DAT_UPCALL_SINGLE_INSTANCE, &upcall, streams, &evd) ?:
@@ -234,9 +225,10 @@ static int __init kdapl_block_init(void)
 	}
 	if (side)
 		forget(side);
-	if (ret || error)
+	error = ret ? -EIO : error;
+	if (error)
 		kdapl_block_exit();
-	return ret ? -EIO : error;
+	return error;
 }
 
 module_init(kdapl_block_init);

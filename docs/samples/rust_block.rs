@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A disk in memory, and its client: consumers of kDAPL in the kernel, in Rust.
-//!
-//! The client sends a request that names its memory. The server moves the block by RDMA, and
-//! answers. `kdapl_block.c` is the same in C, and either client works with either server.
-//!
-//!     insmod kdapl_rust_block.ko address=0x0a070001 port=7300                   # serves 10.7.0.1
-//!     insmod kdapl_rust_block.ko address=0x0a070002 port=7300 peer=0x0a070001   # and is a client
+//! A disk in memory, and its client: consumers of kDAPL in the kernel, in Rust. The client sends a
+//! request that names its memory. The server moves the block by RDMA, and answers. `kdapl_block.c`
+//! is the same in C, and either client works with either server. This tests a server at 10.7.0.1:
+//!     insmod kdapl_rust_block.ko address=0x0a070002 port=7300 peer=0x0a070001
 #![forbid(unsafe_code)]
 
+use core::borrow::Borrow;
 use core::net::{IpAddr, Ipv4Addr};
 use kdat::{Access, Buffer, Completion, Connection, Cr, Dto, Ep, Evd, Event, Ia, Operation};
 use kdat::{Psp, Pz, Remote, Streams};
@@ -28,18 +26,21 @@ module! {
     },
 }
 
+/// Value of a parameter, which Linux 7.2 borrows.
+fn parameter(value: impl Borrow<u32>) -> u32 {
+    *value.borrow()
+}
+
 const BLOCK: usize = 4096;
 const BLOCKS: u32 = 16;
 const MESSAGE: usize = size_of::<Request>();
 const PATIENCE_US: u32 = 30_000_000;
-const READ: u32 = 0;
-const WRITE: u32 = 1;
 
 /// Request of a client, which names its memory. The answer is an empty message.
 #[repr(C)]
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 struct Request {
-    operation: u32,
+    is_write: u32,
     block: u32,
     memory: Remote,
 }
@@ -59,8 +60,8 @@ impl Client {
         let mut data = self.data.take()?;
         self.at = (request.block as usize).checked_mul(BLOCK)?;
         data.copy_from_slice(disk.get(self.at..)?.get(..BLOCK)?);
-        let dto = match request.operation {
-            READ => Dto::write(data, BLOCK, request.memory),
+        let dto = match request.is_write {
+            0 => Dto::write(data, BLOCK, request.memory),
             _ => Dto::read(data, BLOCK, request.memory),
         };
         self.ep.post(dto).ok()
@@ -109,8 +110,9 @@ impl Server {
     fn handle(&mut self, evd: &Evd, event: Event) {
         match event {
             Event::Request(request) => {
-                let accepted = self.accept(evd, request);
-                let _ = accepted.inspect_err(|error| pr_warn!("no connection: {error}\n"));
+                let _ = self
+                    .accept(evd, request)
+                    .inspect_err(|error| pr_warn!("{error}\n"));
             }
             Event::Dto(dto) if dto.is_success() => {
                 let id = dto.ep;
@@ -120,8 +122,9 @@ impl Server {
                     self.clients.retain(|client| client.ep.id() != id);
                 }
             }
-            Event::Connection(_, Connection::Established) => {}
-            Event::Connection(id, _) => self.clients.retain(|client| client.ep.id() != id),
+            Event::Connection(id, state) if state != Connection::Established => {
+                self.clients.retain(|client| client.ep.id() != id);
+            }
             _ => {}
         }
     }
@@ -145,11 +148,11 @@ fn test_server(pz: &Pz, evd: &Evd, server: Ipv4Addr, port: u32) -> Result {
     let shared = pz.share(BLOCK, Access::ReadWrite)?;
     let (mut one, mut other) = (pz.buffer(MESSAGE)?, pz.buffer(MESSAGE)?);
     let mut bytes = KVVec::from_elem(0, BLOCK, GFP_KERNEL)?;
-    for (operation, block) in (0..2 * BLOCKS).map(|n| (WRITE - n / BLOCKS, n % BLOCKS)) {
-        bytes.fill((operation * (block + 1)) as u8);
+    for (is_write, block) in (0..2 * BLOCKS).map(|n| (1 - n / BLOCKS, n % BLOCKS)) {
+        bytes.fill((is_write * (block + 1)) as u8);
         shared.write(0, &bytes)?;
         let request = Request {
-            operation,
+            is_write,
             block,
             memory: shared.remote(),
         };
@@ -185,9 +188,9 @@ impl kernel::Module for Block {
         };
         let its_evd = evd.clone();
         evd.set_handler(move |event| server.handle(&its_evd, event))?;
-        let psp = ia.listen((*module_parameters::port.value()).into(), &evd)?;
-        let peer = *module_parameters::peer.value();
-        let peer_port = *module_parameters::peer_port.value();
+        let psp = ia.listen(parameter(module_parameters::port.value()).into(), &evd)?;
+        let peer = parameter(module_parameters::peer.value());
+        let peer_port = parameter(module_parameters::peer_port.value());
         if peer != 0 {
             let evd = ia.create_evd(streams, 64)?;
             test_server(&pz, &evd, peer.into(), peer_port)?;

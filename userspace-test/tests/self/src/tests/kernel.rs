@@ -125,6 +125,8 @@ tests! {
     rust_free_in_upcall, 120, "In Rust, an upcall frees its own endpoint, whose DTOs are outstanding";
     rust_free_dispatcher, 120, "In Rust, a dispatcher that is freed during upcalls waits for them and drops its handler";
     rust_segments, 120, "In Rust, DTOs of several buffers return them, and refused ones at once";
+    rust_bound_memory, 120, "In Rust, a peer writes to the bound part of memory, and to none after the unbind";
+    rust_shared_receives, 120, "In Rust, endpoints take the receives of a queue, whose events return the buffers";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -403,8 +405,8 @@ fn block_samples(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Runs a scenario of `userspace-test/tests/kernel/rust_races.rs`.
-fn rust_race(context: &Context, scenario: u32) -> Result<()> {
+/// Runs a scenario of `userspace-test/tests/kernel/rust_consumer`.
+fn rust_scenario(context: &Context, scenario: u32) -> Result<()> {
     let _ = device(context)?;
     let IpAddr::V4(address) = context.server_address() else {
         return skip("the module supports IPv4 addresses only");
@@ -412,24 +414,32 @@ fn rust_race(context: &Context, scenario: u32) -> Result<()> {
     let (address, port) = (u32::from(address), context.port());
     let rounds = context.count(20).max(2);
     let parameters = format!("address={address} port={port} scenario={scenario} rounds={rounds}");
-    Loaded::new("kdapl_rust_races", &parameters)?.unload()
+    Loaded::new("kdapl_rust_consumer", &parameters)?.unload()
 }
 
 fn rust_close(context: &Context) -> Result<()> {
-    rust_race(context, 0)?;
-    rust_race(context, 1)
+    rust_scenario(context, 0)?;
+    rust_scenario(context, 1)
 }
 
 fn rust_free_in_upcall(context: &Context) -> Result<()> {
-    rust_race(context, 2)
+    rust_scenario(context, 2)
 }
 
 fn rust_free_dispatcher(context: &Context) -> Result<()> {
-    rust_race(context, 3)
+    rust_scenario(context, 3)
 }
 
 fn rust_segments(context: &Context) -> Result<()> {
-    rust_race(context, 4)
+    rust_scenario(context, 4)
+}
+
+fn rust_bound_memory(context: &Context) -> Result<()> {
+    rust_scenario(context, 5)
+}
+
+fn rust_shared_receives(context: &Context) -> Result<()> {
+    rust_scenario(context, 6)
 }
 
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
