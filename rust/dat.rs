@@ -78,6 +78,9 @@
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
 //! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
 //!
+//! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
+//! read or set. No thread waits under it.
+//!
 //! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has
 //! one above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked
 //! up.
