@@ -180,7 +180,9 @@ impl Context {
     /// yet, if that stops the kernel.
     pub fn addresses_may_go(&self) -> Result<()> {
         if self.settings.layout.ipv6 && !self.server.is_iwarp() {
-            return skip("soft-RoCE takes an uninitialised pointer for an IPv6 packet to such an address");
+            return skip(
+                "soft-RoCE takes an uninitialised pointer for an IPv6 packet to such an address",
+            );
         }
         Ok(())
     }
