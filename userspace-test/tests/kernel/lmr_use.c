@@ -175,7 +175,7 @@ static int race_round(const struct buffer *buffer, const struct pair *pair)
 	UNTIL(!dat_lmr_free(buffer->lmr.handle));
 	/* The Endpoint is gone, so its receives are. */
 	REFUSED(dat_ep_get_status(pair->ep[1], &state, NULL, NULL), DAT_INVALID_HANDLE,
-		INVALID_HANDLE_EP);
+		DAT_INVALID_HANDLE_EP);
 	return ktest_join(&thread);
 }
 
