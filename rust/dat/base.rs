@@ -32,6 +32,7 @@ pub(super) use self::{
     objects::Reservation,
     slots::{
         contexts,
+        contexts_of,
         ContextStorage,
         Contexts,
         SlotStorage, //

@@ -147,8 +147,8 @@ impl Adapter {
         drop(handler);
     }
 
-    /// Drops the buffers of an Endpoint or a Shared Receive Queue that was freed. The device accesses
-    /// none of them any more.
+    /// Drops the buffers of an Endpoint or a Shared Receive Queue that was freed. The device
+    /// accesses none of them any more.
     pub(crate) fn drop_posted(&self, owner: Handle) {
         let mut place = 0;
         loop {

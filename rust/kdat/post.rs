@@ -289,8 +289,10 @@ pub(crate) fn post_list(adapter: &Adapter, ep: Handle, dtos: &mut KVec<Dto>) -> 
     for (dto, raw) in dtos.iter_mut().zip(&list).skip(posted) {
         take_back(adapter, dto, raw.cookie);
     }
-    for _ in 0..posted {
-        let _ = dtos.remove(0);
-    }
+    let mut number = 0;
+    dtos.retain(|_| {
+        number += 1;
+        number > posted
+    });
     outcome
 }

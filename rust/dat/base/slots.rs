@@ -2,6 +2,7 @@
 
 //! Storage of the slots of data transfer operations (DTOs), and of the LMR contexts that they name.
 
+use super::Segment;
 use crate::{
     dat::prelude::*,
     model::{
@@ -15,29 +16,34 @@ use core::ops::{
 };
 use kernel::alloc::Flags;
 
-/// Storage of the DTO slots of one queue.
-pub(in crate::dat) struct SlotStorage(KVVec<Slot>);
+/// Array that a queue allocates once for all its slots.
+pub(in crate::dat) struct Storage<T>(KVVec<T>);
 
-impl Deref for SlotStorage {
-    type Target = [Slot];
+impl<T> Deref for Storage<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[Slot] {
+    fn deref(&self) -> &[T] {
         &self.0
     }
 }
 
-impl DerefMut for SlotStorage {
-    fn deref_mut(&mut self) -> &mut [Slot] {
+impl<T> DerefMut for Storage<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         &mut self.0
     }
 }
 
-impl SlotStorage {
-    /// Returns storage without slots.
+impl<T> Storage<T> {
+    /// Returns storage without elements.
     pub(in crate::dat) const fn none() -> Self {
         Self(KVVec::new())
     }
+}
 
+/// Storage of the DTO slots of one queue.
+pub(in crate::dat) type SlotStorage = Storage<Slot>;
+
+impl SlotStorage {
     /// Allocates vacant slots for `count` DTOs in flight.
     ///
     /// # Errors
@@ -56,28 +62,9 @@ impl SlotStorage {
 }
 
 /// Storage of LMR contexts.
-pub(in crate::dat) struct ContextStorage(KVVec<u32>);
-
-impl Deref for ContextStorage {
-    type Target = [u32];
-
-    fn deref(&self) -> &[u32] {
-        &self.0
-    }
-}
-
-impl DerefMut for ContextStorage {
-    fn deref_mut(&mut self) -> &mut [u32] {
-        &mut self.0
-    }
-}
+pub(in crate::dat) type ContextStorage = Storage<u32>;
 
 impl ContextStorage {
-    /// Returns storage that keeps no contexts.
-    pub(in crate::dat) const fn none() -> Self {
-        Self(KVVec::new())
-    }
-
     /// Allocates storage for the contexts of `slots` slots.
     ///
     /// # Errors
@@ -106,4 +93,12 @@ pub(in crate::dat) fn contexts(slots: u32, per_slot: u32, flags: Flags) -> DatRe
         usize::try_from(per_slot).unwrap_or(0),
         storage,
     ))
+}
+
+/// Returns the LMR contexts that the segments of a DTO name. The context of an empty segment has no
+/// meaning.
+#[inline(always)]
+pub(in crate::dat) fn contexts_of(local: &[Segment]) -> impl Iterator<Item = u32> + '_ {
+    let named = local.iter().filter(|segment| segment.length != 0);
+    named.map(|segment| segment.context)
 }

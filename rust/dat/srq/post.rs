@@ -5,7 +5,10 @@
 use super::Srq;
 use crate::{
     dat::{
-        base::Segment,
+        base::{
+            contexts_of,
+            Segment, //
+        },
         prelude::*,
         pz::{
             Pz,
@@ -84,8 +87,7 @@ impl Srq {
             posted_at: 0,
         };
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
-        let named = receive.local.iter().filter(|segment| segment.length != 0);
-        inner.named.set(slot, named.map(|segment| segment.context));
+        inner.named.set(slot, contexts_of(receive.local));
         let wr = SrqWrId::new(slot, self.handle.key());
         // The reference is not the last one while the lock is held.
         queue.post_recv(wr.into_raw(), &list).map_err(|error| {

@@ -186,7 +186,8 @@ fn can_write(place: UserPtr, size: usize) -> bool {
     unsafe { bindings::kdapl_helper_can_write(place.as_mut_ptr(), size) }
 }
 
-/// A buffer for at most `N` events that are copied out together. It is on the stack and not cleared.
+/// A buffer for at most `N` events that are copied out together. It is on the stack and not
+/// cleared.
 ///
 /// # Invariants
 ///

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The number of each argument that an exported call refuses. upcalls.c has those of
- * dat_evd_kcreate() and dat_evd_modify_upcall().
+ * The names of codes, and the number of each argument that an exported call refuses. upcalls.c has
+ * the numbers of dat_evd_kcreate() and dat_evd_modify_upcall().
  */
+#include <linux/string.h>
+
 #include <rdma/kdat_ib_extensions.h>
 
 #include "ktest.h"
@@ -275,7 +277,38 @@ static int argument_numbers_of_service_point_calls(void)
 	return 0;
 }
 
+/* Tests the names of a code. */
+static int strerror_is(DAT_RETURN code, const char *type, const char *subtype)
+{
+	const char *major = NULL, *minor = NULL;
+
+	OK(dat_strerror(code, &major, &minor));
+	if (strcmp(major, type) || strcmp(minor, subtype))
+		return FAIL("%08x is %s %s", code, major, minor);
+	return 0;
+}
+
+static int names_of_codes(void)
+{
+	const char *major = "as before", *minor = major;
+
+	TRY(strerror_is(DAT_SUCCESS, "DAT_SUCCESS", ""));
+	TRY(strerror_is(dat_evd_dequeue(async_evd, &(DAT_EVENT){}), "DAT_QUEUE_EMPTY", ""));
+	TRY(strerror_is(dat_pz_free(async_evd), "DAT_INVALID_HANDLE", "DAT_INVALID_HANDLE_PZ"));
+	TRY(strerror_is(dat_pz_create(ia, NULL), "DAT_INVALID_PARAMETER", "DAT_INVALID_ARG2"));
+	TRY(strerror_is(DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED | DAT_THREAD_SAFETY_NOT_FOUND,
+			"DAT_NOT_IMPLEMENTED", "DAT_THREAD_SAFETY_NOT_FOUND"));
+	/* DAT has neither this type nor this subtype. */
+	REFUSED(dat_strerror(DAT_CLASS_ERROR | 0x00180000, &major, &minor), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG1);
+	REFUSED(dat_strerror(DAT_CLASS_ERROR | DAT_ABORT | 104, &major, &minor),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	EXPECT(!strcmp(major, "as before") && minor == major);
+	return 0;
+}
+
 const struct ktest argument_tests[] = {
+	{ "names_of_codes", names_of_codes },
 	{ "argument_numbers_of_ia_calls", argument_numbers_of_ia_calls },
 	{ "argument_numbers_of_evd_and_cno_calls", argument_numbers_of_evd_and_cno_calls },
 	{ "argument_numbers_of_registrations", argument_numbers_of_registrations },

@@ -361,38 +361,7 @@ static int null_evds(void)
 	return 0;
 }
 
-/* Tests the names of a code. */
-static int strerror_is(DAT_RETURN code, const char *type, const char *subtype)
-{
-	const char *major = NULL, *minor = NULL;
-
-	OK(dat_strerror(code, &major, &minor));
-	if (strcmp(major, type) || strcmp(minor, subtype))
-		return FAIL("%08x is %s %s", code, major, minor);
-	return 0;
-}
-
-static int names_of_codes(void)
-{
-	const char *major = "as before", *minor = major;
-
-	TRY(strerror_is(DAT_SUCCESS, "DAT_SUCCESS", ""));
-	TRY(strerror_is(dat_evd_dequeue(async_evd, &(DAT_EVENT){}), "DAT_QUEUE_EMPTY", ""));
-	TRY(strerror_is(dat_pz_free(async_evd), "DAT_INVALID_HANDLE", "DAT_INVALID_HANDLE_PZ"));
-	TRY(strerror_is(dat_pz_create(ia, NULL), "DAT_INVALID_PARAMETER", "DAT_INVALID_ARG2"));
-	TRY(strerror_is(DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED | DAT_THREAD_SAFETY_NOT_FOUND,
-			"DAT_NOT_IMPLEMENTED", "DAT_THREAD_SAFETY_NOT_FOUND"));
-	/* DAT has neither this type nor this subtype. */
-	REFUSED(dat_strerror(DAT_CLASS_ERROR | 0x00180000, &major, &minor), DAT_INVALID_PARAMETER,
-		DAT_INVALID_ARG1);
-	REFUSED(dat_strerror(DAT_CLASS_ERROR | DAT_ABORT | 104, &major, &minor),
-		DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-	EXPECT(!strcmp(major, "as before") && minor == major);
-	return 0;
-}
-
 const struct ktest object_tests[] = {
-	{ "names_of_codes", names_of_codes },
 	{ "handles", handles },
 	{ "cno_agent", cno_agent },
 	{ "service_points", service_points },

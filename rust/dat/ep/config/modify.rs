@@ -19,6 +19,7 @@ use crate::{
             Ep,
             EpContext,
             EpQp,
+            Inner,
             Kept,
             Named,
             Parts,
@@ -44,16 +45,30 @@ use crate::{
 };
 
 /// Slots of requests and of receives, and the LMR contexts of both.
-type NewSlots = (Requests<SlotStorage>, DtoSlots<SlotStorage>, Named);
+struct NewSlots {
+    requests: Requests<SlotStorage>,
+    receives: DtoSlots<SlotStorage>,
+    named: Named,
+}
 
-/// Allocates the slots that an Endpoint with these attributes needs.
-fn new_slots(domain: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<NewSlots> {
-    let flags = GFP_KERNEL_ACCOUNT;
-    Ok((
-        requests(attr.max_request_dtos, domain, flags)?,
-        receives(receive_slots(srq, domain, attr), flags)?,
-        Named::new(domain, attr, srq, flags)?,
-    ))
+impl NewSlots {
+    /// Allocates the slots that an Endpoint with these attributes needs.
+    fn new(domain: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<Self> {
+        let flags = GFP_KERNEL_ACCOUNT;
+        Ok(Self {
+            requests: requests(attr.max_request_dtos, domain, flags)?,
+            receives: receives(receive_slots(srq, domain, attr), flags)?,
+            named: Named::new(domain, attr, srq, flags)?,
+        })
+    }
+
+    /// Exchanges the slots with those of an Endpoint.
+    fn exchange(mut self, inner: &mut Inner) -> Self {
+        core::mem::swap(&mut inner.requests, &mut self.requests);
+        core::mem::swap(&mut inner.receives, &mut self.receives);
+        core::mem::swap(&mut inner.named, &mut self.named);
+        self
+    }
 }
 
 /// Converts the error of a posted receive: the call has no segments among its arguments.
@@ -161,7 +176,7 @@ impl Ep {
                 .transpose()?;
             let srq = self.srq();
             let new_slots = (change.mask != 0)
-                .then(|| new_slots(&self.domain, &attr, srq.as_deref()))
+                .then(|| NewSlots::new(&self.domain, &attr, srq.as_deref()))
                 .transpose()?;
             self.drain_evds();
             old = self
@@ -232,13 +247,7 @@ impl Ep {
         });
         inner.attr = attr;
         // Nothing is posted to the QP, so both the old and the new slots are empty.
-        let old_slots = new_slots.map(|(requests, receives, named)| {
-            (
-                core::mem::replace(&mut inner.requests, requests),
-                core::mem::replace(&mut inner.receives, receives),
-                core::mem::replace(&mut inner.named, named),
-            )
-        });
+        let old_slots = new_slots.map(|new| new.exchange(&mut inner));
         Ok((old_qp, old_streams, old_parts, old_slots))
     }
 

@@ -9,6 +9,7 @@ use crate::{
     dat::{
         base::{
             contexts,
+            contexts_of,
             ContextStorage,
             Contexts,
             Segment, //
@@ -49,8 +50,7 @@ impl Queue {
     /// Stores the contexts of the DTO that was posted in a slot.
     #[inline(always)]
     pub(super) fn name(&mut self, slot: u32, local: &[Segment]) {
-        let named = local.iter().filter(|segment| segment.length != 0);
-        self.0.set(slot, named.map(|segment| segment.context));
+        self.0.set(slot, contexts_of(local));
     }
 }
 

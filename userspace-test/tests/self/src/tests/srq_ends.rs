@@ -163,6 +163,17 @@ impl Drop for SlowLink<'_> {
     }
 }
 
+/// Checks that each of the SRQ's receives, which are `count`, takes a message of a new connection.
+fn all_take_messages(context: &Context, server: &Server, ia: &Ia, count: u32) -> Result<()> {
+    let ep = server.ep()?;
+    let client = server.client(context, ia, &ep)?;
+    for number in 0..count {
+        client.send(0, LONG, 1)?;
+        context.next(&client.request).with_context(|| format!("message {number}"))?;
+    }
+    Ok(())
+}
+
 /// Connects, and frees the endpoint of the SRQ amid a message. Takes the events.
 fn end_amid_message(context: &Context, server: &Server, ia: &Ia) -> Result<()> {
     let ep = server.ep()?;
@@ -196,13 +207,7 @@ fn every_connection_ends_amid_its_message(context: &Context) -> Result<()> {
     }
     println!("{posted} receives were posted");
     post_long(&server, RECEIVES - server.srq.query()?.available)?;
-    let ep = server.ep()?;
-    let client = server.client(context, &ia, &ep)?;
-    for number in 0..RECEIVES {
-        client.send(0, LONG, 1)?;
-        context.next(&client.request).with_context(|| format!("message {number}"))?;
-    }
-    Ok(())
+    all_take_messages(context, &server, &ia, RECEIVES)
 }
 
 fn ends_amid_messages(context: &Context) -> Result<()> {
@@ -234,12 +239,5 @@ fn ends_amid_messages(context: &Context) -> Result<()> {
         while server.recv.dequeue().is_ok() {}
         post_long(&server, RECEIVES - server.srq.query()?.available)?;
     }
-    // All of them can take messages.
-    let ep = server.ep()?;
-    let client = server.client(context, &ia, &ep)?;
-    for number in 0..RECEIVES {
-        client.send(0, LONG, 1)?;
-        context.next(&client.request).with_context(|| format!("message {number}"))?;
-    }
-    Ok(())
+    all_take_messages(context, &server, &ia, RECEIVES)
 }
