@@ -125,6 +125,12 @@ impl Target {
         set(namespace.join("enable"), "1")
     }
 
+    /// Enables or disables the namespace.
+    pub fn enable(&self, enable: bool) -> Result<()> {
+        let namespace = Path::new(CONFIG).join("subsystems").join(NQN).join("namespaces/1");
+        set(namespace.join("enable"), if enable { "1" } else { "0" })
+    }
+
     /// Creates the port.
     pub fn listen(&self) -> Result<()> {
         let port = Path::new(CONFIG).join("ports/1");

@@ -3,4 +3,5 @@
 //! with its NVMe modules.
 
 pub mod connect;
+pub mod ends;
 pub mod io;
