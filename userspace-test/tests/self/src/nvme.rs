@@ -30,6 +30,8 @@ pub const MEGABYTES: usize = 64;
 pub struct PortSettings {
     /// Bytes of in-capsule data.
     pub inline: Option<u32>,
+    /// Parameters of the module.
+    pub parameters: &'static str,
 }
 
 /// Subsystem with a disk, a port, and `kdapl_nvmet.ko`. The drop removes all of it.
@@ -90,7 +92,7 @@ impl Target {
 
     /// Loads `kdapl_nvmet.ko`.
     pub fn load(&mut self) -> Result<()> {
-        self.transport = Some(Loaded::new("kdapl_nvmet", "")?);
+        self.transport = Some(Loaded::new("kdapl_nvmet", self.settings.parameters)?);
         Ok(())
     }
 

@@ -237,6 +237,7 @@ pub fn all() -> Vec<Test> {
         nvme::connect::TESTS,
         nvme::io::TESTS,
         nvme::ends::TESTS,
+        nvme::hostile::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,

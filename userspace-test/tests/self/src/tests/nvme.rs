@@ -4,4 +4,5 @@
 
 pub mod connect;
 pub mod ends;
+pub mod hostile;
 pub mod io;
