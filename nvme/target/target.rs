@@ -56,6 +56,8 @@ use nvmet::Registration;
 
 #[allow(
     clippy::all,
+    clippy::ptr_as_ptr,
+    clippy::ref_as_ptr,
     clippy::undocumented_unsafe_blocks,
     dead_code,
     improper_ctypes,
