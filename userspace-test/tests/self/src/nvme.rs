@@ -32,6 +32,8 @@ pub struct PortSettings {
     pub inline: Option<u32>,
     /// Parameters of the module.
     pub parameters: &'static str,
+    /// Address to listen at, other than that of the test's host.
+    pub address: Option<IpAddr>,
 }
 
 /// Subsystem with a disk, a port, and `kdapl_nvmet.ko`. The drop removes all of it.
@@ -77,7 +79,7 @@ impl Target {
         }
         load_modules()?;
         let mut target = Self {
-            address: context.server_address(),
+            address: settings.address.unwrap_or(context.server_address()),
             port: context.port() as u16,
             settings,
             transport: None,

@@ -238,6 +238,7 @@ pub fn all() -> Vec<Test> {
         nvme::io::TESTS,
         nvme::ends::TESTS,
         nvme::hostile::TESTS,
+        nvme::link::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,

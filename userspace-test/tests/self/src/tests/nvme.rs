@@ -6,3 +6,4 @@ pub mod connect;
 pub mod ends;
 pub mod hostile;
 pub mod io;
+pub mod link;
