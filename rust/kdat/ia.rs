@@ -9,6 +9,7 @@ use crate::{
     },
     bindings,
     error::{
+        to_result,
         Error,
         Result, //
     },
@@ -23,6 +24,9 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+
+/// Attributes of an adapter.
+pub use crate::bindings::DAT_IA_ATTR as IaAttr;
 
 /// Interface Adapter (IA): the consumer's view of an RDMA device. Its drop closes the adapter with
 /// all objects; those that are left then are refused with INVALID_HANDLE.
@@ -69,6 +73,23 @@ impl Ia {
     /// Returns the Event Dispatcher for asynchronous errors, which belongs to the adapter.
     pub fn async_evd(&self) -> &Evd {
         &self.async_evd
+    }
+
+    /// Returns the attributes of the adapter: `dat_ia_query`.
+    pub fn attr(&self) -> Result<IaAttr> {
+        let mut attr = IaAttr::default();
+        // SAFETY: `attr` is valid for writes, and the other pointers may be NULL.
+        to_result(unsafe {
+            bindings::dat_ia_query(
+                self.adapter.ia.raw(),
+                core::ptr::null_mut(),
+                bindings::DAT_IA_FIELD_ALL.into(),
+                &raw mut attr,
+                bindings::DAT_PROVIDER_FIELD_NONE.into(),
+                core::ptr::null_mut(),
+            )
+        })?;
+        Ok(attr)
     }
 
     /// Creates a Protection Zone: `dat_pz_create`.

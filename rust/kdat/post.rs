@@ -138,6 +138,8 @@ impl Dto {
                 Operation::Write => bindings::DAT_DTO_RDMA_WRITE,
                 Operation::Read => bindings::DAT_DTO_RDMA_READ,
                 Operation::Receive => bindings::DAT_DTO_RECEIVE,
+                Operation::Register => bindings::DAT_DTO_LMR_FMR,
+                Operation::Invalidate => bindings::DAT_DTO_LMR_INVALIDATE,
                 Operation::Other(number) => number,
             },
             flags: self.flags,
@@ -192,6 +194,7 @@ fn hand_over(adapter: &Adapter, owner: Handle, dto: &mut Dto) -> Result<bindings
         buffer: dto.buffer.take(),
         more: core::mem::replace(&mut dto.more, KVec::new()),
         context: dto.context,
+        ..Posted::default()
     };
     let inserted = adapter.slots.lock().insert(posted);
     match inserted {

@@ -24,6 +24,8 @@ pub(crate) struct Posted {
     pub(crate) buffer: Option<Buffer>,
     /// Buffers of further segments.
     pub(crate) more: KVec<Buffer>,
+    /// LMR of an invalidation.
+    pub(crate) lmr: Handle,
     /// Number of the consumer.
     pub(crate) context: u64,
 }
