@@ -10,19 +10,19 @@
 //! C header: [`include/linux/nvme-rdma.h`](srctree/include/linux/nvme-rdma.h)
 
 /// Connection qualifier that targets usually have.
-pub const PORT: u16 = 4420;
+pub(crate) const PORT: u16 = 4420;
 
 /// Size of a command, which a capsule begins with.
-pub const COMMAND_SIZE: usize = 64;
+pub(crate) const COMMAND_SIZE: usize = 64;
 
 /// Size of a completion, which is all of a response capsule.
-pub const COMPLETION_SIZE: usize = 16;
+pub(crate) const COMPLETION_SIZE: usize = 16;
 
 /// Depth of an admin queue.
-pub const ADMIN_DEPTH: u16 = 32;
+pub(crate) const ADMIN_DEPTH: u16 = 32;
 
 /// Largest depth of an I/O queue.
-pub const MAX_DEPTH: u16 = 256;
+pub(crate) const MAX_DEPTH: u16 = 256;
 
 /// Format of all private data.
 const FORMAT: u16 = 0;
@@ -48,15 +48,15 @@ fn put_u16(bytes: &mut [u8], offset: usize, number: u16) {
 
 /// Private data of a connection request: the host asks for a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectRequest {
+pub(crate) struct ConnectRequest {
     /// Queue identifier; 0 is the admin queue.
-    pub qid: u16,
+    pub(crate) qid: u16,
     /// Receives of the host (HRQSIZE).
-    pub host_receives: u16,
+    pub(crate) host_receives: u16,
     /// Last index of the host's send queue (HSQSIZE), one less than its depth.
-    pub host_last_send: u16,
+    pub(crate) host_last_send: u16,
     /// Controller of an I/O queue, or 0.
-    pub controller: u16,
+    pub(crate) controller: u16,
 }
 
 impl ConnectRequest {
@@ -65,7 +65,7 @@ impl ConnectRequest {
     /// # Errors
     ///
     /// Status of the reject.
-    pub fn parse(data: &[u8]) -> Result<Self, Reject> {
+    pub(crate) fn parse(data: &[u8]) -> Result<Self, Reject> {
         let field = |offset| u16_at(data, offset).ok_or(Reject::InvalidLength);
         if data.len() < REQUEST_SIZE {
             return Err(Reject::InvalidLength);
@@ -82,7 +82,7 @@ impl ConnectRequest {
     }
 
     /// Encodes the private data.
-    pub fn to_bytes(self) -> [u8; REQUEST_SIZE] {
+    pub(crate) fn to_bytes(self) -> [u8; REQUEST_SIZE] {
         let mut bytes = [0; REQUEST_SIZE];
         put_u16(&mut bytes, 0, FORMAT);
         put_u16(&mut bytes, 2, self.qid);
@@ -97,7 +97,7 @@ impl ConnectRequest {
     /// # Errors
     ///
     /// Status of the reject if they are 0 or too large.
-    pub fn depths(&self) -> Result<Depths, Reject> {
+    pub(crate) fn depths(&self) -> Result<Depths, Reject> {
         let most = match self.qid {
             0 => ADMIN_DEPTH,
             _ => MAX_DEPTH,
@@ -114,18 +114,18 @@ impl ConnectRequest {
 
 /// Depths of a target's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depths {
+pub(crate) struct Depths {
     /// Commands that the host may have outstanding: receives of the target.
-    pub commands: u16,
+    pub(crate) commands: u16,
     /// Responses that the host has receives for.
-    pub responses: u16,
+    pub(crate) responses: u16,
 }
 
 /// Private data of an accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectReply {
+pub(crate) struct ConnectReply {
     /// Receives of the target (CRQSIZE).
-    pub target_receives: u16,
+    pub(crate) target_receives: u16,
 }
 
 impl ConnectReply {
@@ -134,7 +134,7 @@ impl ConnectReply {
     /// # Errors
     ///
     /// As a target's status: they are too short, or of another format.
-    pub fn parse(data: &[u8]) -> Result<Self, Reject> {
+    pub(crate) fn parse(data: &[u8]) -> Result<Self, Reject> {
         let field = |offset| u16_at(data, offset).ok_or(Reject::InvalidLength);
         if field(0)? != FORMAT {
             return Err(Reject::InvalidFormat);
@@ -145,7 +145,7 @@ impl ConnectReply {
     }
 
     /// Encodes the private data.
-    pub fn to_bytes(self) -> [u8; REQUEST_SIZE] {
+    pub(crate) fn to_bytes(self) -> [u8; REQUEST_SIZE] {
         let mut bytes = [0; REQUEST_SIZE];
         put_u16(&mut bytes, 0, FORMAT);
         put_u16(&mut bytes, 2, self.target_receives);
@@ -156,7 +156,7 @@ impl ConnectReply {
 /// Private data of a reject: the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub enum Reject {
+pub(crate) enum Reject {
     /// The private data of the request are too short.
     InvalidLength = 1,
     /// They have another format.
@@ -179,7 +179,7 @@ pub enum Reject {
 
 impl Reject {
     /// Decodes the private data of a reject. `None` if they are not of this format.
-    pub fn parse(data: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         if u16_at(data, 0)? != FORMAT {
             return None;
         }
@@ -198,7 +198,7 @@ impl Reject {
     }
 
     /// Encodes the private data.
-    pub fn to_bytes(self) -> [u8; 4] {
+    pub(crate) fn to_bytes(self) -> [u8; 4] {
         let mut bytes = [0; 4];
         put_u16(&mut bytes, 0, FORMAT);
         put_u16(&mut bytes, 2, self as u16);
@@ -208,27 +208,27 @@ impl Reject {
 
 /// Status of a completion: a status code, and whether the host shall not retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status(pub u16);
+pub(crate) struct Status(pub(crate) u16);
 
 impl Status {
     /// DNR: the host shall not retry.
     const DO_NOT_RETRY: u16 = 0x4000;
 
     /// A field of the command is not valid.
-    pub const INVALID_FIELD: Self = Self(0x02 | Self::DO_NOT_RETRY);
+    pub(crate) const INVALID_FIELD: Self = Self(0x02 | Self::DO_NOT_RETRY);
     /// The data were not moved.
-    pub const DATA_TRANSFER_ERROR: Self = Self(0x04);
+    pub(crate) const DATA_TRANSFER_ERROR: Self = Self(0x04);
     /// An internal error, as memory that is exhausted.
-    pub const INTERNAL: Self = Self(0x06);
+    pub(crate) const INTERNAL: Self = Self(0x06);
     /// The type of the SGL descriptor is not supported.
-    pub const SGL_INVALID_TYPE: Self = Self(0x11 | Self::DO_NOT_RETRY);
+    pub(crate) const SGL_INVALID_TYPE: Self = Self(0x11 | Self::DO_NOT_RETRY);
     /// The in-capsule data do not lie within the capsule.
-    pub const SGL_INVALID_OFFSET: Self = Self(0x16 | Self::DO_NOT_RETRY);
+    pub(crate) const SGL_INVALID_OFFSET: Self = Self(0x16 | Self::DO_NOT_RETRY);
 }
 
 /// Descriptor of a command's data (SGL 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sgl {
+pub(crate) enum Sgl {
     /// Data within the capsule, after the command.
     InCapsule {
         /// Offset from the end of the command.
@@ -253,7 +253,7 @@ pub enum Sgl {
 const SGL_OFFSET: usize = 24;
 
 /// Size of a descriptor.
-pub const SGL_SIZE: usize = 16;
+pub(crate) const SGL_SIZE: usize = 16;
 
 /// Type of a descriptor, its upper four bits: a data block, and a keyed data block.
 const DATA_BLOCK: u8 = 0x0;
@@ -270,7 +270,7 @@ impl Sgl {
     /// # Errors
     ///
     /// Status of the completion.
-    pub fn of_command(command: &[u8; COMMAND_SIZE]) -> Result<Self, Status> {
+    pub(crate) fn of_command(command: &[u8; COMMAND_SIZE]) -> Result<Self, Status> {
         let descriptor = command.get(SGL_OFFSET..).and_then(<[u8]>::first_chunk);
         Self::parse(descriptor.ok_or(Status::INVALID_FIELD)?)
     }
@@ -280,7 +280,7 @@ impl Sgl {
     /// # Errors
     ///
     /// Status of the completion.
-    pub fn parse(descriptor: &[u8; SGL_SIZE]) -> Result<Self, Status> {
+    pub(crate) fn parse(descriptor: &[u8; SGL_SIZE]) -> Result<Self, Status> {
         let [a, b, c, d, e, f, g, h, l0, l1, l2, x0, x1, x2, x3, kind] = *descriptor;
         let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         match (kind >> 4, kind & 0xf) {
@@ -300,7 +300,7 @@ impl Sgl {
     }
 
     /// Encodes the descriptor. The upper bits of a keyed length are left out.
-    pub fn to_bytes(self) -> [u8; SGL_SIZE] {
+    pub(crate) fn to_bytes(self) -> [u8; SGL_SIZE] {
         match self {
             Self::InCapsule { offset, length } => {
                 let [l0, l1, l2, l3] = length.to_le_bytes();
@@ -338,7 +338,7 @@ const FABRICS: u8 = 0x7f;
 
 /// Returns whether the host sends data with a command: by the type of a Fabrics command, and else
 /// by its opcode.
-pub fn is_write(command: &[u8; COMMAND_SIZE]) -> bool {
+pub(crate) fn is_write(command: &[u8; COMMAND_SIZE]) -> bool {
     let [opcode, _, _, _, fabrics_type, ..] = *command;
     let direction = match opcode {
         FABRICS => fabrics_type,
@@ -353,7 +353,7 @@ pub fn is_write(command: &[u8; COMMAND_SIZE]) -> bool {
 /// # Errors
 ///
 /// Status of the completion.
-pub fn in_capsule(
+pub(crate) fn in_capsule(
     offset: u64,
     length: u32,
     received: usize,

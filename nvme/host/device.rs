@@ -30,13 +30,13 @@ impl Device {
     /// Opens the adapter from which the controller is reached.
     pub(crate) fn open(addresses: &Addresses) -> Result<Arc<Self>> {
         let ia = Ia::open(&addresses.adapter()?, 8)?;
-        let attr = ia.attr()?;
-        let pages = u32::try_from(attr.max_rmr_size as usize / PAGE_SIZE).unwrap_or(u32::MAX);
+        let limits = ia.limits()?;
+        let pages = u32::try_from(limits.region as usize / PAGE_SIZE).unwrap_or(u32::MAX);
         let device = Self {
             pz: ia.create_pz()?,
             ia,
             fmr_pages: pages.clamp(2, MAX_PAGES + 1),
-            reads: attr.max_rdma_read_per_ep_in,
+            reads: limits.reads_in.try_into().unwrap_or(i32::MAX),
         };
         Ok(Arc::new(device, GFP_KERNEL)?)
     }

@@ -23,7 +23,7 @@ mod device;
 mod queue;
 mod response;
 mod setup;
-#[allow(dead_code, unreachable_pub, reason = "the target uses the other half")]
+#[allow(dead_code, reason = "the target uses the other half")]
 #[path = "../wire.rs"]
 mod wire;
 

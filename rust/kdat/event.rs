@@ -11,7 +11,8 @@ use crate::{
     ep::EpId,
     fmr::Ended,
     memory::Buffer,
-    service::Cr, //
+    service::Cr,
+    transfer::Memory, //
 };
 use kernel::prelude::*;
 /// Kind of a data transfer operation (DTO).
@@ -65,6 +66,8 @@ pub struct Completion {
     pub buffer: Option<Buffer>,
     /// Buffers that [`Dto::with`](crate::Dto::with) has added.
     pub more: KVec<Buffer>,
+    /// Memory that the DTO has carried, on the same conditions as `buffer`.
+    pub memory: Option<KBox<dyn Memory>>,
     /// RMR context that the message of a receive has invalidated, or 0.
     pub invalidated: u32,
     /// Immediate data of a receive.
@@ -77,6 +80,11 @@ impl Completion {
     /// Returns whether the DTO was carried out.
     pub fn is_success(&self) -> bool {
         self.status == bindings::DAT_DTO_SUCCESS
+    }
+
+    /// Returns whether the DTO was not carried out because the connection has ended.
+    pub fn is_flushed(&self) -> bool {
+        self.status == bindings::DAT_DTO_ERR_FLUSHED
     }
 
     fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
@@ -94,6 +102,7 @@ impl Completion {
             operation,
             buffer: posted.buffer,
             more: posted.more,
+            memory: posted.memory,
             invalidated: data.rmr_context,
             immediate: immediate(event, operation),
             ended: Ended {

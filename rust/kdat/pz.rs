@@ -27,9 +27,11 @@ use crate::{
         Access,
         Shared, //
     },
-    srq::Srq, //
+    srq::Srq,
+    transfer::Lmr, //
 };
 use kernel::{
+    bindings::scatterlist,
     prelude::*,
     sync::Arc, //
 };
@@ -77,6 +79,27 @@ impl Pz {
     /// [`Rmr`] is bound to it. It is zeroed. Over iWARP only [`Access::Bind`] is supported.
     pub fn share(&self, size: usize, access: Access) -> Result<Shared> {
         Shared::new(self, size, access)
+    }
+
+    /// Maps the first `length` bytes of a scatterlist for DTOs: `dat_lmr_kcreate`. A DTO has up to
+    /// `segments` of its entries.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR if the list is shorter, or its transfer takes too many DTOs.
+    ///
+    /// # Safety
+    ///
+    /// The list and its memory stay as they are until the result is dropped, and until the adapter
+    /// is closed if that is being closed meanwhile.
+    pub unsafe fn map(
+        &self,
+        list: *mut scatterlist,
+        (entries, length): (u32, u32),
+        segments: u32,
+    ) -> Result<Lmr> {
+        // SAFETY: By the safety requirement.
+        unsafe { Lmr::new(self, list, (entries, length), segments) }
     }
 
     /// Creates a Remote Memory Region, which is not bound: `dat_rmr_create`.

@@ -61,7 +61,7 @@ fn register(fmr: &mut Fmr<Pages>, ep: &Ep) -> Result<Remote> {
 /// of an earlier registration.
 pub(crate) fn registered_memory(_: u32) -> Result {
     let ia = open()?;
-    ensure(ia.attr()?.max_rmr_size as usize >= LENGTH, "the device has regions")?;
+    ensure(ia.limits()?.region as usize >= LENGTH, "the device has regions")?;
     let pz = ia.create_pz()?;
     let evds = [ia.create_evd(streams(), 64)?, ia.create_evd(streams(), 64)?];
     let eps = pair(&ia, &pz, [&evds[0], &evds[1]])?;
