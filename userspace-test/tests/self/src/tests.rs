@@ -70,7 +70,7 @@ mod iwarp_qp_number;
 mod kdapltest;
 mod kdapltest_ends;
 mod keepalive;
-mod kernel;
+pub mod kernel;
 mod kill;
 pub mod kill_by_state;
 mod kunit;
@@ -86,6 +86,7 @@ mod module;
 mod network_loss;
 mod no_receive;
 mod null_evds;
+mod nvme;
 mod post;
 mod preposted;
 pub mod protection;
@@ -233,6 +234,8 @@ pub fn all() -> Vec<Test> {
         data_path::TESTS,
         keepalive::TESTS,
         kernel::TESTS,
+        nvme::connect::TESTS,
+        nvme::io::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
