@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! NVMe over Fabrics for tests: a subsystem of the kernel's target with a disk in memory, and
-//! controllers of the stock host `nvme-rdma`.
+//! controllers of a host. Either end is the kernel's own transport, `nvmet-rdma` or `nvme-rdma`, or
+//! ours, `kdapl_nvmet.ko` or `kdapl_nvme.ko`.
 
 use crate::context::Context;
 use crate::harness::skip;
@@ -21,6 +22,7 @@ pub const NQN: &str = "nqn.2026-11.test:kdapl";
 
 const CONFIG: &str = "/sys/kernel/config/nvmet";
 const DISK: &str = "/sys/kernel/config/nullb/kdapltest";
+const SLOW_DISK: &str = "/sys/kernel/config/nullb/kdapltestslow";
 
 /// Size of the disk in megabytes.
 pub const MEGABYTES: usize = 64;
@@ -32,12 +34,38 @@ pub struct PortSettings {
     pub inline: Option<u32>,
 }
 
-/// Subsystem with a disk, a port, and `kdapl_nvmet.ko`. The drop removes all of it.
+/// Transports of both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// Our target, and the stock host.
+    StockHost,
+    /// The stock target, and our host.
+    StockTarget,
+    /// Ours on both ends.
+    Ours,
+}
+
+impl Pair {
+    /// Pairs with our host.
+    pub const OF_OUR_HOST: [Self; 2] = [Self::StockTarget, Self::Ours];
+
+    /// Returns the name of the host's transport.
+    pub fn host(self) -> &'static str {
+        match self {
+            Self::StockHost => "rdma",
+            Self::StockTarget | Self::Ours => "kdapl",
+        }
+    }
+}
+
+/// Subsystem with a disk, a port, and the modules of both transports. The drop removes all of it.
 pub struct Target {
     pub address: IpAddr,
     pub port: u16,
     settings: PortSettings,
+    pair: Pair,
     transport: Option<Loaded>,
+    host: Option<Loaded>,
 }
 
 fn set(file: impl AsRef<Path>, value: &str) -> Result<()> {
@@ -70,6 +98,10 @@ impl Target {
     }
 
     pub fn with(context: &Context, settings: PortSettings) -> Result<Self> {
+        Self::of(context, Pair::StockHost, settings)
+    }
+
+    pub fn of(context: &Context, pair: Pair, settings: PortSettings) -> Result<Self> {
         if context.server.namespace().is_some() || context.server.is_iwarp() {
             return skip("nvme-rdma connects from the first network namespace, over InfiniBand");
         }
@@ -78,25 +110,47 @@ impl Target {
             address: context.server_address(),
             port: context.port() as u16,
             settings,
+            pair,
             transport: None,
+            host: None,
         };
         target.clear();
         target.load()?;
+        target.load_host()?;
         target.make_disk()?;
         target.make_subsystem()?;
         target.listen()?;
         Ok(target)
     }
 
-    /// Loads `kdapl_nvmet.ko`.
+    /// Loads the target's transport.
     pub fn load(&mut self) -> Result<()> {
+        if self.pair == Pair::StockTarget {
+            return command("modprobe nvmet-rdma");
+        }
         self.transport = Some(Loaded::new("kdapl_nvmet", "")?);
         Ok(())
     }
 
     /// Unloads it.
     pub fn unload(&mut self) {
+        if self.pair == Pair::StockTarget {
+            let _ = command("rmmod nvmet-rdma");
+        }
         self.transport = None;
+    }
+
+    /// Loads the host's transport, if it is ours.
+    pub fn load_host(&mut self) -> Result<()> {
+        if self.pair != Pair::StockHost {
+            self.host = Some(Loaded::new("kdapl_nvme", "")?);
+        }
+        Ok(())
+    }
+
+    /// Unloads it. That ends its controllers.
+    pub fn unload_host(&mut self) {
+        self.host = None;
     }
 
     fn make_disk(&self) -> Result<()> {
@@ -108,6 +162,21 @@ impl Target {
             set(Path::new(DISK).join(name), value)?;
         }
         Ok(())
+    }
+
+    /// Adds a namespace whose disk answers after five seconds. Returns the host's disk.
+    pub fn slow_namespace(&self, context: &Context) -> Result<PathBuf> {
+        fs::create_dir(SLOW_DISK)?;
+        for (name, value) in
+            [("size", "1"), ("irqmode", "2"), ("completion_nsec", "5000000000"), ("power", "1")]
+        {
+            set(Path::new(SLOW_DISK).join(name), value)?;
+        }
+        let namespace = Path::new(CONFIG).join("subsystems").join(NQN).join("namespaces/2");
+        fs::create_dir(&namespace)?;
+        set(namespace.join("device_path"), "/dev/kdapltestslow")?;
+        set(namespace.join("enable"), "1")?;
+        find_disk("n2", context.patience())
     }
 
     /// Returns the disk itself, behind the target.
@@ -123,6 +192,12 @@ impl Target {
         fs::create_dir(&namespace)?;
         set(namespace.join("device_path"), "/dev/kdapltest")?;
         set(namespace.join("enable"), "1")
+    }
+
+    /// Enables or disables the namespace.
+    pub fn enable(&self, enable: bool) -> Result<()> {
+        let namespace = Path::new(CONFIG).join("subsystems").join(NQN).join("namespaces/1");
+        set(namespace.join("enable"), if enable { "1" } else { "0" })
     }
 
     /// Creates the port.
@@ -152,22 +227,35 @@ impl Target {
     fn clear(&self) {
         self.stop_listening();
         let subsystem = Path::new(CONFIG).join("subsystems").join(NQN);
-        let namespace = subsystem.join("namespaces/1");
-        let _ = fs::write(namespace.join("enable"), "0");
-        let _ = fs::remove_dir(namespace);
+        for number in ["1", "2"] {
+            let namespace = subsystem.join("namespaces").join(number);
+            let _ = fs::write(namespace.join("enable"), "0");
+            let _ = fs::remove_dir(namespace);
+        }
         let _ = fs::remove_dir(subsystem);
-        let _ = fs::write(Path::new(DISK).join("power"), "0");
-        let _ = fs::remove_dir(DISK);
+        for disk in [DISK, SLOW_DISK] {
+            let _ = fs::write(Path::new(disk).join("power"), "0");
+            let _ = fs::remove_dir(disk);
+        }
     }
 
-    /// Connects the stock host, with these options besides the address.
+    /// Connects the host, with these options besides the address.
     pub fn connect(&self, options: &str) -> Result<Controller> {
         self.connect_to(NQN, options)
     }
 
     pub fn connect_to(&self, nqn: &str, options: &str) -> Result<Controller> {
         let Self { address, port, .. } = self;
-        let options = format!("transport=rdma,traddr={address},trsvcid={port},nqn={nqn}{options}");
+        self.connect_by(&format!("traddr={address},trsvcid={port},nqn={nqn}{options}"))
+    }
+
+    /// Connects the host with these options only.
+    pub fn connect_by(&self, options: &str) -> Result<Controller> {
+        self.connect_as(&format!("transport={},{options}", self.pair.host()))
+    }
+
+    /// Connects a host of any transport.
+    pub fn connect_as(&self, options: &str) -> Result<Controller> {
         let mut fabrics = OpenOptions::new().read(true).write(true).open("/dev/nvme-fabrics")?;
         fabrics.write_all(options.as_bytes()).with_context(|| format!("connecting: {options}"))?;
         let mut answer = String::new();
@@ -182,6 +270,25 @@ impl Drop for Target {
     fn drop(&mut self) {
         self.clear();
         self.unload();
+        self.unload_host();
+    }
+}
+
+/// Waits for the disk of a namespace, whose name ends so.
+fn find_disk(end: &str, patience: Duration) -> Result<PathBuf> {
+    let start = Instant::now();
+    loop {
+        for entry in fs::read_dir("/sys/block")?.flatten() {
+            let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = Path::new("/dev").join(&name);
+            let is_its = nqn.is_ok_and(|nqn| nqn.trim() == NQN) && name.ends_with(end);
+            if is_its && path.exists() {
+                return Ok(path);
+            }
+        }
+        ensure!(start.elapsed() < patience, "no disk has appeared");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -222,19 +329,7 @@ impl Controller {
 
     /// Path of the disk, as soon as it is there.
     pub fn disk_path(&self, patience: Duration) -> Result<PathBuf> {
-        let start = Instant::now();
-        loop {
-            for entry in fs::read_dir("/sys/block")?.flatten() {
-                let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let path = Path::new("/dev").join(&name);
-                if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && path.exists() {
-                    return Ok(path);
-                }
-            }
-            ensure!(start.elapsed() < patience, "no disk has appeared");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        find_disk("n1", patience)
     }
 
     pub fn disk(&self, context: &Context) -> Result<Disk> {
@@ -275,9 +370,13 @@ impl Disk {
     }
 
     pub fn read(&self, offset: usize, length: usize) -> Result<Vec<u8>> {
+        let read = self.try_read(offset, length);
+        read.with_context(|| format!("reading {length} bytes at {offset}"))
+    }
+
+    pub fn try_read(&self, offset: usize, length: usize) -> std::io::Result<Vec<u8>> {
         let mut aligned = Aligned::new(length);
-        let read = self.file.read_exact_at(aligned.bytes(), offset as u64);
-        read.with_context(|| format!("reading {length} bytes at {offset}"))?;
+        self.file.read_exact_at(aligned.bytes(), offset as u64)?;
         Ok(aligned.bytes().to_vec())
     }
 

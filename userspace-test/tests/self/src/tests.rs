@@ -236,6 +236,9 @@ pub fn all() -> Vec<Test> {
         kernel::TESTS,
         nvme::connect::TESTS,
         nvme::io::TESTS,
+        nvme::host::TESTS,
+        nvme::host_io::TESTS,
+        nvme::host_ends::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
@@ -268,6 +271,7 @@ pub fn all() -> Vec<Test> {
         srq_traffic::REMOVAL,
         null_evds::REMOVAL,
         kernel::REMOVAL,
+        nvme::host_ends::REMOVAL,
         evd_cqs::REMOVAL,
         device_removal_by_state::TESTS,
     ]
