@@ -10,6 +10,7 @@ mod command;
 mod ops;
 mod port;
 mod queues;
+mod repair;
 mod sgl;
 mod submission;
 
@@ -30,5 +31,6 @@ pub(crate) use self::{
         Settings, //
     },
     queues::Queues,
+    repair::cancel_delayed,
     submission::SubmissionQueue,
 };

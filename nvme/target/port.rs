@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Ports: they listen for hosts.
+//!
+//! If the device of a port is lost, the port closes its adapter, and tries to open another one for
+//! the same address until there is one.
 
 use crate::{
     adapter::Adapter,
     nvmet::{
+        cancel_delayed,
+        workqueue,
         PortRef,
         Queues,
         Settings, //
@@ -23,11 +28,16 @@ use kdat::{
     Streams, //
 };
 use kernel::{
-    new_mutex,
+    impl_has_delayed_work, new_delayed_work, new_mutex,
     prelude::*,
     sync::{
         Arc,
         Mutex, //
+    },
+    time::msecs_to_jiffies,
+    workqueue::{
+        DelayedWork,
+        WorkItem, //
     },
 };
 
@@ -37,11 +47,31 @@ const BACKLOG: u32 = 128;
 /// Largest private data that a transport delivers, with room for those of NVMe over RDMA.
 const PRIVATE_DATA: usize = 64;
 
-/// What listens. Dropped in this order.
+/// Time between two attempts to listen again.
+const RETRY_MS: u32 = 1000;
+
+/// What listens.
 struct Listener {
-    _psp: Psp,
+    psp: Psp,
     evd: Evd,
-    _adapter: Arc<Adapter>,
+    adapter: Arc<Adapter>,
+}
+
+impl Listener {
+    /// Stops to listen. Waits for the upcall in progress, which waits for nothing of the core. The
+    /// handler has references to the port and the adapter.
+    fn stop(self) {
+        drop(self.psp);
+        self.evd.free();
+    }
+}
+
+/// State of a port.
+enum State {
+    Listening(Listener),
+    /// The device is lost.
+    Broken,
+    Closed,
 }
 
 /// Port of the target.
@@ -49,9 +79,14 @@ struct Listener {
 pub(crate) struct Port {
     pub(crate) number: PortRef,
     pub(crate) settings: Settings,
-    /// `None` after the port was closed.
     #[pin]
-    listener: Mutex<Option<Listener>>,
+    state: Mutex<State>,
+    #[pin]
+    repair: DelayedWork<Self>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self> for Port { self.repair }
 }
 
 impl Port {
@@ -61,12 +96,13 @@ impl Port {
             pin_init!(Self {
                 number,
                 settings,
-                listener <- new_mutex!(None, "Port::listener"),
+                state <- new_mutex!(State::Broken, "Port::state"),
+                repair <- new_delayed_work!("Port::repair"),
             }),
             GFP_KERNEL,
         )?;
         let listener = port.listen()?;
-        *port.listener.lock() = Some(listener);
+        *port.state.lock() = State::Listening(listener);
         let Settings {
             id,
             address,
@@ -86,12 +122,42 @@ impl Port {
                 port.answer(&of_port, request);
             }
         })?;
-        let psp = adapter.ia.listen(self.settings.service.into(), &evd);
+        let port = self.clone();
+        let watched = adapter.ia.async_evd().set_handler(move |event: Event| {
+            if event.is_catastrophic() {
+                port.repair_after(0);
+            }
+        });
+        let psp = watched.and_then(|()| adapter.ia.listen(self.settings.service.into(), &evd));
         Ok(Listener {
-            _psp: psp.inspect_err(|_| evd.free())?,
+            psp: psp.inspect_err(|_| evd.free())?,
             evd,
-            _adapter: adapter,
+            adapter,
         })
+    }
+
+    /// Replaces the adapter after a time. Context: any.
+    fn repair_after(self: &Arc<Self>, milliseconds: u32) {
+        let delay = msecs_to_jiffies(milliseconds);
+        let _ = workqueue().enqueue_delayed(self.clone(), delay);
+    }
+
+    /// Replaces the state, and ends a listener that it had, with its queues. Returns whether the
+    /// port was not closed before.
+    fn set(&self, new: State) -> bool {
+        let old = {
+            let mut state = self.state.lock();
+            if matches!(*state, State::Closed) {
+                return false;
+            }
+            core::mem::replace(&mut *state, new)
+        };
+        if let State::Listening(listener) = old {
+            let adapter = listener.adapter.clone();
+            listener.stop();
+            Queues::release(|queue| Arc::ptr_eq(&queue.adapter, &adapter));
+        }
+        true
     }
 
     /// Accepts or rejects the request of a host.
@@ -112,16 +178,39 @@ impl Port {
         }
     }
 
-    /// Stops to listen, and disconnects the queues of the port. Waits for upcalls in progress, which
-    /// wait for nothing of the core. Context: process.
-    pub(crate) fn close(&self) {
-        let listener = self.listener.lock().take();
-        if let Some(Listener { _psp, evd, .. }) = listener {
-            drop(_psp);
-            // The handler has references to the port and the adapter.
-            evd.free();
+    /// Stops to listen, and disconnects the queues of the port, which end later. Context: process.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.set(State::Closed);
+        cancel_delayed(self);
+    }
+}
+
+impl WorkItem for Port {
+    type Pointer = Arc<Self>;
+
+    /// Closes the adapter, and opens another one.
+    fn run(this: Arc<Self>) {
+        if !this.set(State::Broken) {
+            return;
         }
-        Queues::release(|queue| queue.belongs_to(self));
+        match this.listen() {
+            Ok(listener) => this.repaired(listener),
+            Err(_) => this.repair_after(RETRY_MS),
+        }
+    }
+}
+
+impl Port {
+    /// Listens again, unless the port was closed meanwhile.
+    fn repaired(self: &Arc<Self>, listener: Listener) {
+        let mut state = self.state.lock();
+        if matches!(*state, State::Closed) {
+            drop(state);
+            return listener.stop();
+        }
+        *state = State::Listening(listener);
+        drop(state);
+        pr_info!("port {} listens again\n", self.settings.id);
     }
 }
 

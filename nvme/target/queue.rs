@@ -190,11 +190,6 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns whether the queue was accepted at a port.
-    pub(crate) fn belongs_to(&self, port: &Port) -> bool {
-        core::ptr::eq(&*self.port, port)
-    }
-
     /// Queues the response of a command. Context: any.
     pub(crate) fn answer(self: ArcBorrow<'_, Self>, answered: Answered) {
         if self.answers.push(answered) {

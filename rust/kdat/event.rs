@@ -194,6 +194,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// Returns whether the device of the adapter is lost: DAT_ASYNC_ERROR_IA_CATASTROPHIC.
+    pub fn is_catastrophic(&self) -> bool {
+        matches!(
+            self,
+            Self::Async(bindings::DAT_ASYNC_ERROR_IA_CATASTROPHIC, _)
+        )
+    }
+
     /// Converts an event that an Event Dispatcher of the adapter has delivered.
     pub(crate) fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
         let data = &event.event_data;

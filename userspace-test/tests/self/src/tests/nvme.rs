@@ -3,6 +3,7 @@
 //! the stock target and ours. They need Debian's kernel and a guest with its NVMe modules.
 
 pub mod connect;
+pub mod ends;
 pub mod host;
 pub mod host_ends;
 pub mod host_io;

@@ -114,7 +114,7 @@ fn depths(context: &Context) -> Result<()> {
 
 fn file_system(context: &Context) -> Result<()> {
     let target = Target::new(context)?;
-    let mut controller = target.connect("")?;
+    let controller = target.connect("")?;
     let path = controller.disk_path(context.patience())?;
     run("mkfs.ext4", &["-q", "-F", &path.to_string_lossy()])?;
     let place = Path::new("/tmp/kdapl-nvme");
@@ -128,8 +128,8 @@ fn file_system(context: &Context) -> Result<()> {
     unmount()?;
     let before = before?;
     ensure!(before.lines().count() > 10, "only these files were copied:\n{before}");
-    controller.delete()?;
-    controller = target.connect("")?;
+    drop(controller);
+    let controller = target.connect("")?;
     mount(&controller.disk_path(context.patience())?)?;
     let after = run("bash", &["-c", sums]);
     unmount()?;
