@@ -164,12 +164,10 @@ impl Target {
         Ok(())
     }
 
-    /// Adds a namespace whose disk answers after five seconds. Returns the host's disk.
+    /// Adds a namespace whose disk moves a megabyte a second. Returns the host's disk.
     pub fn slow_namespace(&self, context: &Context) -> Result<PathBuf> {
         fs::create_dir(SLOW_DISK)?;
-        for (name, value) in
-            [("size", "1"), ("irqmode", "2"), ("completion_nsec", "5000000000"), ("power", "1")]
-        {
+        for (name, value) in [("size", "64"), ("mbps", "1"), ("power", "1")] {
             set(Path::new(SLOW_DISK).join(name), value)?;
         }
         let namespace = Path::new(CONFIG).join("subsystems").join(NQN).join("namespaces/2");

@@ -4,6 +4,7 @@
 use super::host::each;
 use super::load::{broken, undisturbed};
 use crate::context::Context;
+use crate::expect::same;
 use crate::machine::DeviceGuard;
 use crate::nvme::{Controller, Disk, Pair, PortSettings, Target};
 use crate::tests::tests;
@@ -137,26 +138,33 @@ fn target_unload(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Number of reads of a megabyte from the slow disk. They take as many seconds.
+const SLOW_READS: usize = 16;
+
+/// Time within which a command must be answered, in seconds, for controllers made from now on.
+const IO_TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
+
 fn command_times_out(context: &Context) -> Result<()> {
-    const TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
-    let before = std::fs::read_to_string(TIMEOUT)?;
-    std::fs::write(TIMEOUT, "2")?;
-    let outcome = each(context, PortSettings::default(), |target| {
-        let (controller, disk) = connect(context, target, PATIENT)?;
-        let slow = target.slow_namespace(context)?;
-        let slow_disk = Disk::open(&slow)?;
-        // Answered after five seconds only, by a target that has lost the connection by then.
-        let reads = std::thread::spawn(move || slow_disk.try_read(0, 4096).map(drop));
-        controller.wait_for("connecting", 6 * context.patience())?;
-        controller.wait_for("live", 6 * context.patience())?;
-        disk.write(0, &[6; 4096])?;
-        controller.delete()?;
-        let read = reads.join().expect("the thread does not panic");
-        ensure!(read.is_err(), "the read succeeds");
-        Ok(())
-    });
-    std::fs::write(TIMEOUT, before.trim())?;
-    outcome
+    each(context, PortSettings::default(), |target| {
+        let before = std::fs::read_to_string(IO_TIMEOUT)?;
+        std::fs::write(IO_TIMEOUT, "2")?;
+        let connected = connect(context, target, PATIENT);
+        std::fs::write(IO_TIMEOUT, before.trim())?;
+        let (controller, disk) = connected?;
+        let slow = Disk::open(&target.slow_namespace(context)?)?;
+        std::thread::scope(|scope| {
+            for place in 0..SLOW_READS {
+                let slow = &slow;
+                // The outcome depends on the time at which the controller is deleted.
+                scope.spawn(move || drop(slow.try_read(place << 20, 1 << 20)));
+            }
+            controller.wait_for("connecting", 6 * context.patience())?;
+            controller.wait_for("live", 6 * context.patience())?;
+            disk.write(0, &[6; 4096])?;
+            same("byte", target.disk()?.read(0, 512)?[0], 6)?;
+            controller.delete()
+        })
+    })
 }
 
 fn device_returns(context: &Context) -> Result<()> {
