@@ -4,7 +4,6 @@
 use super::host::each;
 use super::load::{broken, undisturbed};
 use crate::context::Context;
-use crate::expect::same;
 use crate::machine::DeviceGuard;
 use crate::nvme::{Controller, Disk, Pair, PortSettings, Target};
 use crate::tests::tests;
@@ -18,7 +17,6 @@ tests! { #![Nvme]
     deleted_under_load, 300, "A controller of our host that is deleted under load ends it";
     unload, 300, "Our host's module is unloaded under load, and loaded again";
     target_unload, 300, "The target's module is unloaded and loaded under load of our host, which causes no error";
-    command_times_out, 300, "A command of our host that is not answered times out, and the connection is made again";
 }
 
 // These remove the device.
@@ -136,35 +134,6 @@ fn target_unload(context: &Context) -> Result<()> {
         .with_context(|| format!("with {pair:?}"))?;
     }
     Ok(())
-}
-
-/// Number of reads of a megabyte from the slow disk. They take as many seconds.
-const SLOW_READS: usize = 16;
-
-/// Time within which a command must be answered, in seconds, for controllers made from now on.
-const IO_TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
-
-fn command_times_out(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        let before = std::fs::read_to_string(IO_TIMEOUT)?;
-        std::fs::write(IO_TIMEOUT, "2")?;
-        let connected = connect(context, target, PATIENT);
-        std::fs::write(IO_TIMEOUT, before.trim())?;
-        let (controller, disk) = connected?;
-        let slow = Disk::open(&target.slow_namespace(context)?)?;
-        std::thread::scope(|scope| {
-            for place in 0..SLOW_READS {
-                let slow = &slow;
-                // The outcome depends on the time at which the controller is deleted.
-                scope.spawn(move || drop(slow.try_read(place << 20, 1 << 20)));
-            }
-            controller.wait_for("connecting", 6 * context.patience())?;
-            controller.wait_for("live", 6 * context.patience())?;
-            disk.write(0, &[6; 4096])?;
-            same("byte", target.disk()?.read(0, 512)?[0], 6)?;
-            controller.delete()
-        })
-    })
 }
 
 fn device_returns(context: &Context) -> Result<()> {
