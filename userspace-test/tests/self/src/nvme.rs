@@ -31,6 +31,8 @@ pub const MEGABYTES: usize = 64;
 pub struct PortSettings {
     /// Bytes of in-capsule data.
     pub inline: Option<u32>,
+    /// Parameters of the module.
+    pub parameters: &'static str,
 }
 
 /// Transports of both ends.
@@ -127,7 +129,7 @@ impl Target {
         if self.pair == Pair::StockTarget {
             return command("modprobe nvmet-rdma");
         }
-        self.transport = Some(Loaded::new("kdapl_nvmet", "")?);
+        self.transport = Some(Loaded::new("kdapl_nvmet", self.settings.parameters)?);
         Ok(())
     }
 

@@ -31,7 +31,7 @@ fn sizes(context: &Context) -> Result<()> {
 
 fn in_capsule(context: &Context) -> Result<()> {
     for inline in [0, 512, 4096, 8192, 16384] {
-        each(context, PortSettings { inline: Some(inline) }, |target| {
+        each(context, PortSettings { inline: Some(inline), ..Default::default() }, |target| {
             let controller = target.connect("")?;
             exchange(context, &controller.disk(context)?, &target.disk()?)
         })
