@@ -188,8 +188,8 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RECEIVE_WITH_INVALIDATE	4
 #define DAT_DTO_LMR_FMR			6
 #define DAT_DTO_LMR_INVALIDATE		7
-/* Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT. */
-#define KDAPL_DTO_SEND_WITH_INVALIDATE	0x10000
+/* Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT; as in <uapi/rdma/kdapl.h>. */
+#define KDAPL_DTO_SEND_WITH_INVALIDATE	0x100
 
 typedef u32 DAT_COMPLETION_FLAGS;
 #define DAT_COMPLETION_DEFAULT_FLAG		0x00

@@ -9,6 +9,7 @@ use crate::{
     },
     bindings,
     ep::EpId,
+    fmr::Ended,
     memory::Buffer,
     service::Cr,
     transfer::Memory, //
@@ -25,6 +26,10 @@ pub enum Operation {
     Read,
     /// Receive.
     Receive,
+    /// Registration of memory: [`Fmr::register`](crate::Fmr::register).
+    Register,
+    /// End of a registration: [`Fmr::invalidate`](crate::Fmr::invalidate).
+    Invalidate,
     /// Another one, with DAT's number.
     Other(u32),
 }
@@ -37,6 +42,8 @@ impl Operation {
             bindings::DAT_DTO_RDMA_READ => Self::Read,
             bindings::DAT_DTO_RECEIVE | bindings::DAT_DTO_RECEIVE_WITH_INVALIDATE => Self::Receive,
             bindings::DAT_IB_DTO_RECV_IMMED | bindings::DAT_IB_DTO_RECV_MSG_IMMED => Self::Receive,
+            bindings::DAT_DTO_LMR_FMR => Self::Register,
+            bindings::DAT_DTO_LMR_INVALIDATE => Self::Invalidate,
             other => Self::Other(other),
         }
     }
@@ -65,6 +72,8 @@ pub struct Completion {
     pub invalidated: u32,
     /// Immediate data of a receive.
     pub immediate: Option<u32>,
+    /// Registration that has ended.
+    pub(crate) ended: Ended,
 }
 
 impl Completion {
@@ -96,7 +105,22 @@ impl Completion {
             memory: posted.memory,
             invalidated: data.rmr_context,
             immediate: immediate(event, operation),
+            ended: Ended {
+                ia: adapter.ia,
+                position: adapter.next_position(),
+                rmr_context: data.rmr_context,
+                lmr: ended_lmr(data.status, operation, posted.lmr),
+            },
         }
+    }
+}
+
+/// Returns the LMR of an invalidation that was carried out.
+fn ended_lmr(status: u32, operation: Operation, lmr: Handle) -> Handle {
+    if status == bindings::DAT_DTO_SUCCESS && operation == Operation::Invalidate {
+        lmr
+    } else {
+        Handle::NULL
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Limits {
     pub write_segments: u32,
     /// RDMA reads that an Endpoint may start at a time.
     pub reads_out: u32,
+    /// RDMA reads that a peer may start at a time on an Endpoint.
+    pub reads_in: u32,
+    /// Bytes of a registration.
+    pub region: u32,
 }
 
 /// Interface Adapter (IA): the consumer's view of an RDMA device. Its drop closes the adapter with
@@ -111,6 +115,8 @@ impl Ia {
             read_segments: limit(attr.max_iov_segments_per_rdma_read),
             write_segments: limit(attr.max_iov_segments_per_rdma_write),
             reads_out: limit(attr.max_rdma_read_per_ep_out),
+            reads_in: limit(attr.max_rdma_read_per_ep_in),
+            region: attr.max_rmr_size,
         })
     }
 

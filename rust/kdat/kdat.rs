@@ -12,6 +12,7 @@
 //!    +-- Pz ---- Buffer   memory for DTOs, owned by the consumer or by a DTO
 //!    |    +----- Shared   memory that peers may access
 //!    |    +----- Rmr      a part of a Shared that an Endpoint opens to its peers
+//!    |    +----- Fmr      memory of the consumer that an Endpoint registers for its peers
 //!    |    +----- Srq      receives of several Endpoints
 //!    +-- Evd ---- waits, or a handler for upcalls
 //!    +-- Ep ---- a connection
@@ -34,6 +35,9 @@
 //!   promises what the crate cannot see.
 //! - **Memory of peers**: a [`Shared`] is read and written by copies. There are no references to
 //!   its bytes, which a peer may change at any time. It is freed after `dat_lmr_free` or the close.
+//! - **Memory of the consumer** ([`Scattered`]) belongs to its registration until an event of this
+//!   adapter, later than the registration, says that it has ended, or until the LMR was freed.
+//!   Only the type of that memory, if it is the consumer's, needs an `unsafe impl`.
 //! - **Handlers** belong to the adapter. They are freed after the Event Dispatcher was freed or the
 //!   adapter closed, when no upcall is in progress. An exclusive one is called by upcalls of the
 //!   policy SINGLE_INSTANCE only, one at a time.
@@ -49,6 +53,7 @@ mod ep;
 mod error;
 mod evd;
 mod event;
+mod fmr;
 mod handler;
 mod ia;
 mod memory;
@@ -84,6 +89,11 @@ pub use self::{
         Connection,
         Event,
         Operation, //
+    },
+    fmr::{
+        Fmr,
+        List,
+        Scattered, //
     },
     handler::{
         Handler,

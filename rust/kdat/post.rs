@@ -192,6 +192,8 @@ impl Dto {
                 Operation::Write => bindings::DAT_DTO_RDMA_WRITE,
                 Operation::Read => bindings::DAT_DTO_RDMA_READ,
                 Operation::Receive => bindings::DAT_DTO_RECEIVE,
+                Operation::Register => bindings::DAT_DTO_LMR_FMR,
+                Operation::Invalidate => bindings::DAT_DTO_LMR_INVALIDATE,
                 Operation::Other(number) => number,
             },
             flags: self.flags,
@@ -255,6 +257,7 @@ pub(crate) fn hand_over(
         more: core::mem::replace(&mut dto.more, KVec::new()),
         memory: dto.memory.take(),
         context: dto.context,
+        ..Posted::default()
     };
     let inserted = adapter.slots.lock().insert(posted);
     match inserted {

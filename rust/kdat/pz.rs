@@ -14,6 +14,10 @@ use crate::{
         Evds, //
     },
     error::Result,
+    fmr::{
+        Fmr,
+        Scattered, //
+    },
     memory::{
         self,
         Buffer, //
@@ -101,6 +105,12 @@ impl Pz {
     /// Creates a Remote Memory Region, which is not bound: `dat_rmr_create`.
     pub fn create_rmr(&self) -> Result<Rmr> {
         Rmr::new(self)
+    }
+
+    /// Creates a Local Memory Region for memory of up to `max_pages` pages that requests register:
+    /// `dat_lmr_allocate`.
+    pub fn allocate_fmr<M: Scattered>(&self, max_pages: u32) -> Result<Fmr<M>> {
+        Fmr::new(self, max_pages)
     }
 
     /// Creates a Shared Receive Queue of at least `receives` receives: `dat_srq_create`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! NVMe over Fabrics for tests: a subsystem of the kernel's target with a disk in memory, and
-//! controllers of the stock host `nvme-rdma`.
+//! controllers of a host. Either end is the kernel's own transport, `nvmet-rdma` or `nvme-rdma`, or
+//! ours, `kdapl_nvmet.ko` or `kdapl_nvme.ko`.
 
 use crate::context::Context;
 use crate::harness::skip;
@@ -36,12 +37,38 @@ pub struct PortSettings {
     pub address: Option<IpAddr>,
 }
 
-/// Subsystem with a disk, a port, and `kdapl_nvmet.ko`. The drop removes all of it.
+/// Transports of both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// Our target, and the stock host.
+    StockHost,
+    /// The stock target, and our host.
+    StockTarget,
+    /// Ours on both ends.
+    Ours,
+}
+
+impl Pair {
+    /// Pairs with our host.
+    pub const OF_OUR_HOST: [Self; 2] = [Self::StockTarget, Self::Ours];
+
+    /// Returns the name of the host's transport.
+    pub fn host(self) -> &'static str {
+        match self {
+            Self::StockHost => "rdma",
+            Self::StockTarget | Self::Ours => "kdapl",
+        }
+    }
+}
+
+/// Subsystem with a disk, a port, and the modules of both transports. The drop removes all of it.
 pub struct Target {
     pub address: IpAddr,
     pub port: u16,
     settings: PortSettings,
+    pair: Pair,
     transport: Option<Loaded>,
+    host: Option<Loaded>,
 }
 
 fn set(file: impl AsRef<Path>, value: &str) -> Result<()> {
@@ -74,6 +101,10 @@ impl Target {
     }
 
     pub fn with(context: &Context, settings: PortSettings) -> Result<Self> {
+        Self::of(context, Pair::StockHost, settings)
+    }
+
+    pub fn of(context: &Context, pair: Pair, settings: PortSettings) -> Result<Self> {
         if context.server.namespace().is_some() || context.server.is_iwarp() {
             return skip("nvme-rdma connects from the first network namespace, over InfiniBand");
         }
@@ -82,25 +113,47 @@ impl Target {
             address: settings.address.unwrap_or(context.server_address()),
             port: context.port() as u16,
             settings,
+            pair,
             transport: None,
+            host: None,
         };
         target.clear();
         target.load()?;
+        target.load_host()?;
         target.make_disk()?;
         target.make_subsystem()?;
         target.listen()?;
         Ok(target)
     }
 
-    /// Loads `kdapl_nvmet.ko`.
+    /// Loads the target's transport.
     pub fn load(&mut self) -> Result<()> {
+        if self.pair == Pair::StockTarget {
+            return command("modprobe nvmet-rdma");
+        }
         self.transport = Some(Loaded::new("kdapl_nvmet", self.settings.parameters)?);
         Ok(())
     }
 
     /// Unloads it.
     pub fn unload(&mut self) {
+        if self.pair == Pair::StockTarget {
+            let _ = command("rmmod nvmet-rdma");
+        }
         self.transport = None;
+    }
+
+    /// Loads the host's transport, if it is ours.
+    pub fn load_host(&mut self) -> Result<()> {
+        if self.pair != Pair::StockHost {
+            self.host = Some(Loaded::new("kdapl_nvme", "")?);
+        }
+        Ok(())
+    }
+
+    /// Unloads it. That ends its controllers.
+    pub fn unload_host(&mut self) {
+        self.host = None;
     }
 
     fn make_disk(&self) -> Result<()> {
@@ -170,14 +223,23 @@ impl Target {
         let _ = fs::remove_dir(DISK);
     }
 
-    /// Connects the stock host, with these options besides the address.
+    /// Connects the host, with these options besides the address.
     pub fn connect(&self, options: &str) -> Result<Controller> {
         self.connect_to(NQN, options)
     }
 
     pub fn connect_to(&self, nqn: &str, options: &str) -> Result<Controller> {
         let Self { address, port, .. } = self;
-        let options = format!("transport=rdma,traddr={address},trsvcid={port},nqn={nqn}{options}");
+        self.connect_by(&format!("traddr={address},trsvcid={port},nqn={nqn}{options}"))
+    }
+
+    /// Connects the host with these options only.
+    pub fn connect_by(&self, options: &str) -> Result<Controller> {
+        self.connect_as(&format!("transport={},{options}", self.pair.host()))
+    }
+
+    /// Connects a host of any transport.
+    pub fn connect_as(&self, options: &str) -> Result<Controller> {
         let mut fabrics = OpenOptions::new().read(true).write(true).open("/dev/nvme-fabrics")?;
         fabrics.write_all(options.as_bytes()).with_context(|| format!("connecting: {options}"))?;
         let mut answer = String::new();
@@ -192,6 +254,24 @@ impl Drop for Target {
     fn drop(&mut self) {
         self.clear();
         self.unload();
+        self.unload_host();
+    }
+}
+
+/// Waits for the disk of the namespace.
+fn find_disk(patience: Duration) -> Result<PathBuf> {
+    let start = Instant::now();
+    loop {
+        for entry in fs::read_dir("/sys/block")?.flatten() {
+            let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = Path::new("/dev").join(&name);
+            if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && path.exists() {
+                return Ok(path);
+            }
+        }
+        ensure!(start.elapsed() < patience, "no disk has appeared");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -232,19 +312,7 @@ impl Controller {
 
     /// Path of the disk, as soon as it is there.
     pub fn disk_path(&self, patience: Duration) -> Result<PathBuf> {
-        let start = Instant::now();
-        loop {
-            for entry in fs::read_dir("/sys/block")?.flatten() {
-                let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let path = Path::new("/dev").join(&name);
-                if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && path.exists() {
-                    return Ok(path);
-                }
-            }
-            ensure!(start.elapsed() < patience, "no disk has appeared");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        find_disk(patience)
     }
 
     pub fn disk(&self, context: &Context) -> Result<Disk> {
@@ -285,9 +353,13 @@ impl Disk {
     }
 
     pub fn read(&self, offset: usize, length: usize) -> Result<Vec<u8>> {
+        let read = self.try_read(offset, length);
+        read.with_context(|| format!("reading {length} bytes at {offset}"))
+    }
+
+    pub fn try_read(&self, offset: usize, length: usize) -> std::io::Result<Vec<u8>> {
         let mut aligned = Aligned::new(length);
-        let read = self.file.read_exact_at(aligned.bytes(), offset as u64);
-        read.with_context(|| format!("reading {length} bytes at {offset}"))?;
+        self.file.read_exact_at(aligned.bytes(), offset as u64)?;
         Ok(aligned.bytes().to_vec())
     }
 

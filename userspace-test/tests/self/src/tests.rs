@@ -239,6 +239,10 @@ pub fn all() -> Vec<Test> {
         nvme::ends::TESTS,
         nvme::hostile::TESTS,
         nvme::link::TESTS,
+        nvme::host::TESTS,
+        nvme::host_io::TESTS,
+        nvme::host_ends::TESTS,
+        nvme::host_hostile::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
@@ -272,6 +276,7 @@ pub fn all() -> Vec<Test> {
         null_evds::REMOVAL,
         kernel::REMOVAL,
         nvme::ends::REMOVAL,
+        nvme::host_ends::REMOVAL,
         evd_cqs::REMOVAL,
         device_removal_by_state::TESTS,
     ]

@@ -24,7 +24,7 @@ const SIZES: [usize; 10] =
     [512, 1024, 1536, 4096, 4608, 8192, 65536 - 512, 65536, (1 << 20) - 512, 1 << 20];
 
 /// Writes random bytes of each size through `disk`, and compares them on both sides.
-pub fn exchange(context: &Context, disk: &Disk, behind: &Disk) -> Result<()> {
+pub(super) fn exchange(context: &Context, disk: &Disk, behind: &Disk) -> Result<()> {
     for size in SIZES {
         let offset = context.rng().usize(0..(MEGABYTES << 20) / 512 - size / 512) * 512;
         let mut bytes = vec![0; size];
@@ -74,7 +74,7 @@ fn discard_and_flush(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn run(program: &str, arguments: &[&str]) -> Result<String> {
+pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.with_context(|| format!("cannot run {program}"))?;
     let (text, problem) = (
@@ -85,7 +85,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-pub fn fio(path: &Path, options: &[&str]) -> Result<()> {
+pub(super) fn fio(path: &Path, options: &[&str]) -> Result<()> {
     let file = format!("--filename={}", path.display());
     let mut arguments = vec!["--name=verify", &file, "--direct=1", "--ioengine=libaio"];
     arguments.extend(["--verify=crc32c", "--verify_fatal=1", "--rw=randwrite"]);
