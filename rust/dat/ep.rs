@@ -39,6 +39,7 @@ pub(crate) use self::{
         ConnectArguments, //
     },
     data::{
+        NotPosted,
         Operands,
         Post, //
     },
@@ -122,16 +123,17 @@ use crate::{
             self,
             Counted, //
         },
+        lock::{
+            new_spinlock_irq,
+            SpinLockIrq, //
+        },
         memcg::charged_to_caller, //
     },
 };
 use kernel::{
     alloc::Flags,
-    new_delayed_work, new_mutex, new_spinlock, new_work,
-    sync::{
-        Mutex,
-        SpinLock, //
-    },
+    new_delayed_work, new_mutex, new_work,
+    sync::Mutex,
     workqueue::{
         DelayedWork,
         Work, //
@@ -272,7 +274,7 @@ pub(crate) struct Ep {
     #[pin]
     preposted: Mutex<Preposted>,
     #[pin]
-    inner: SpinLock<Inner>,
+    inner: SpinLockIrq<Inner>,
     #[pin]
     timer: DelayedWork<Ep, CONNECT>,
     #[pin]
@@ -337,7 +339,7 @@ impl Ep {
                 domain: domain.clone(),
                 past_lives <- new_mutex!(PastLives::default(), "Ep::past_lives"),
                 preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
-                inner <- new_spinlock!(inner, "Ep::inner"),
+                inner <- new_spinlock_irq!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
                 peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),

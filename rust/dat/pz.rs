@@ -44,13 +44,19 @@ use crate::{
             SgList, //
         },
     },
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        lock::{
+            new_spinlock_irq,
+            SpinLockIrq, //
+        },
     },
 };
 use kernel::{
-    new_mutex, new_spinlock,
+    new_mutex,
     rbtree::{
         RBTree,
         RBTreeNode, //
@@ -60,8 +66,7 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Mutex,
-        SpinLock, //
+        Mutex, //
     },
 };
 
@@ -186,13 +191,13 @@ pub(crate) struct Pz {
     /// that the consumer never got. One of those gives kernel users of the device access to all
     /// memory of the kernel.
     #[pin]
-    regions: SpinLock<RBTree<u32, Region>>,
+    regions: SpinLockIrq<RBTree<u32, Region>>,
     /// Parts of LMRs that RMRs of this PZ are bound to, by RMR context.
     #[pin]
-    bound: SpinLock<RBTree<u32, Bound>>,
+    bound: SpinLockIrq<RBTree<u32, Bound>>,
     /// LMRs that peers may invalidate, by the upper bits of their RMR contexts.
     #[pin]
-    peers: SpinLock<RBTree<u32, Arc<dyn PeerInvalidation>>>,
+    peers: SpinLockIrq<RBTree<u32, Arc<dyn PeerInvalidation>>>,
     /// Counter for LMR contexts that are not keys of the device.
     contexts: Atomic<u32>,
     /// Key for DMA addresses, which are valid once the adapter has a reserved LMR.
@@ -222,9 +227,9 @@ impl Pz {
                 ia: ia.clone(),
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
                 registrar <- new_mutex!(None, "Pz::registrar"),
-                regions <- new_spinlock!(RBTree::new(), "Pz::regions"),
-                bound <- new_spinlock!(RBTree::new(), "Pz::bound"),
-                peers <- new_spinlock!(RBTree::new(), "Pz::peers"),
+                regions <- new_spinlock_irq!(RBTree::new(), "Pz::regions"),
+                bound <- new_spinlock_irq!(RBTree::new(), "Pz::bound"),
+                peers <- new_spinlock_irq!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Pz),

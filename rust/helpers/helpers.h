@@ -27,13 +27,16 @@ struct mem_cgroup;
 struct net;
 struct page;
 struct poll_table_struct;
+struct rcu_work;
 struct rdma_cgroup;
 struct scatterlist;
 struct task_struct;
 struct timer_list;
 struct user_namespace;
 struct wait_queue_head;
+struct work_struct;
 struct workqueue_struct;
+struct xarray;
 
 /* cgroup.c */
 int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_cgroup **cg);
@@ -72,6 +75,12 @@ void kdapl_helper_stay_loaded(void);
 /* pin.c */
 s64 kdapl_helper_may_pin(u64 start, u64 length);
 u64 kdapl_helper_machine_pages(void);
+
+/* rcu.c */
+void *kdapl_helper_xa_next(struct xarray *xa, unsigned long *index);
+void kdapl_helper_queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work,
+				 void (*function)(struct work_struct *work));
+bool kdapl_helper_may_sleep(void);
 
 /* self_path.c */
 int kdapl_helper_path_to_self(struct ib_device *dev, u32 port, struct ib_qp_attr *attr);

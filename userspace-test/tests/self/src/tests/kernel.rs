@@ -118,6 +118,10 @@ tests! {
     srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
     srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
+    atomic_posts, 60, "In the kernel, DTOs are posted under a spinlock, with interrupts off and in interrupts";
+    atomic_registrations, 60, "In the kernel, memory is registered and invalidated in contexts that cannot sleep";
+    atomic_refusals, 60, "In the kernel, posts that are refused in a context that cannot sleep do not sleep";
+    atomic_ends, 300, "In the kernel, objects are freed and adapters closed while an interrupt posts to them";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
     block_samples, 120, "Clients and servers of the disks in docs/samples, in C and in Rust, store and return blocks";
     rust_consumer_unload, 120, "A consumer in Rust that unloads during traffic breaks its connections and leaves nothing behind";
@@ -253,6 +257,7 @@ kernel_tests! {
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr
     rmr_remote_invalidate
     rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
+    atomic_posts atomic_registrations atomic_refusals atomic_ends
 }
 
 /// Source of the module's list of exports.
