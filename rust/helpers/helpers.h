@@ -12,6 +12,7 @@
 #include <linux/types.h>
 #include <rdma/kdapl.h>
 
+struct __genradix;
 struct cred;
 struct eventfd_ctx;
 struct file;
@@ -36,7 +37,6 @@ struct user_namespace;
 struct wait_queue_head;
 struct work_struct;
 struct workqueue_struct;
-struct xarray;
 
 /* cgroup.c */
 int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_cgroup **cg);
@@ -77,7 +77,10 @@ s64 kdapl_helper_may_pin(u64 start, u64 length);
 u64 kdapl_helper_machine_pages(void);
 
 /* rcu.c */
-void *kdapl_helper_xa_next(struct xarray *xa, unsigned long *index);
+void *kdapl_helper_tree_get(struct __genradix *tree, size_t index);
+bool kdapl_helper_tree_set(struct __genradix *tree, size_t index, void *pointer);
+void *kdapl_helper_tree_take(struct __genradix *tree, size_t index);
+void *kdapl_helper_tree_take_next(struct __genradix *tree, size_t *index);
 void kdapl_helper_queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work,
 				 void (*function)(struct work_struct *work));
 bool kdapl_helper_may_sleep(void);

@@ -59,7 +59,7 @@ type Slots = KVec<Pin<KBox<Mutex<Slot>>>>;
 struct Adapters {
     slots: Slots,
     /// The same adapters by slot, for lookups in any context.
-    lookups: Pin<KBox<RcuTable<Ia>>>,
+    lookups: RcuTable<Ia>,
 }
 
 /// Open adapters, from module load to module unload.
@@ -335,7 +335,7 @@ impl Registration {
             let slot = KBox::pin_init(new_mutex!(slot, "Adapter::slot"), GFP_KERNEL)?;
             slots.push_within_capacity(slot).map_err(|_| ENOMEM)?;
         }
-        let lookups = KBox::pin_init(RcuTable::new(), GFP_KERNEL)?;
+        let lookups = RcuTable::new();
         Self::replace(Some(Adapters { slots, lookups }));
         Ok(Self(()))
     }

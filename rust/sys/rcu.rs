@@ -2,7 +2,7 @@
 
 //! Tables whose objects are found without a lock, in any context.
 //!
-//! C headers: [`include/linux/xarray.h`](srctree/include/linux/xarray.h),
+//! C headers: [`include/linux/generic-radix-tree.h`](srctree/include/linux/generic-radix-tree.h),
 //! [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
 use super::workqueue;
@@ -13,8 +13,6 @@ use core::{
 use kdapl_bindings as bindings;
 use kernel::{
     alloc::Flags,
-    error::to_result,
-    ffi::c_ulong,
     prelude::*,
     sync::{
         rcu::Guard,
@@ -24,10 +22,8 @@ use kernel::{
 };
 
 /// Entry of a table.
-#[pin_data]
 struct Entry<T> {
-    /// Drops the entry after a grace period.
-    #[pin]
+    /// Work item that drops the entry after a grace period.
     work: Opaque<bindings::rcu_work>,
     key: u64,
     object: Arc<T>,
@@ -39,38 +35,36 @@ struct Entry<T> {
 ///
 /// # Invariants
 ///
-/// Each entry of `entries` is a pointer to an [`Entry`] that was made from a box, and that belongs
-/// to the table. It is freed a grace period after it was removed.
-#[pin_data(PinnedDrop)]
+/// Each pointer in `tree` is an [`Entry`] that was made from a box, and that belongs to the table.
+/// It is freed a grace period after it was removed.
 pub(crate) struct RcuTable<T: Send + Sync + 'static> {
-    #[pin]
-    entries: Opaque<bindings::xarray>,
+    /// The kernel allows concurrent calls on a tree, but for its free.
+    tree: Opaque<bindings::__genradix>,
     objects: PhantomData<Arc<T>>,
 }
 
-// SAFETY: The table owns references to the objects. The xarray has its own lock.
+// SAFETY: The table owns references to the objects. Its tree is not bound to a thread.
 unsafe impl<T: Send + Sync> Send for RcuTable<T> {}
-// SAFETY: As above.
+// SAFETY: As above. Shared access to the tree is concurrent calls.
 unsafe impl<T: Send + Sync> Sync for RcuTable<T> {}
 
 /// Returns an index for calls of C.
-fn place(index: u32) -> c_ulong {
+fn place(index: u32) -> usize {
     // Widening cast.
-    index as c_ulong
+    index as usize
 }
 
 impl<T: Send + Sync> RcuTable<T> {
     /// Creates an empty table.
-    pub(crate) fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            // SAFETY: The function initialises the memory, which is pinned.
-            entries <- Opaque::ffi_init(|ptr| unsafe { bindings::xa_init_flags(ptr, 0) }),
+    pub(crate) fn new() -> Self {
+        Self {
+            tree: Opaque::zeroed(),
             objects: PhantomData,
-        })
+        }
     }
 
     /// Stores an object at an index, which is free. Allocates the entry with `flags`, and sometimes
-    /// a part of the table, for which no cgroup is charged.
+    /// a part of the tree, for which no cgroup is charged.
     ///
     /// Context: process; sleeps.
     ///
@@ -78,51 +72,44 @@ impl<T: Send + Sync> RcuTable<T> {
     ///
     /// `ENOMEM`.
     pub(crate) fn store(&self, index: u32, key: u64, object: Arc<T>, flags: Flags) -> Result {
-        let entry = KBox::pin_init(
-            pin_init!(Entry {
-                work <- Opaque::uninit(),
-                key,
-                object,
-            }),
-            flags,
-        )?;
-        // SAFETY: The entry stays at its address: the table gives no access to it but by reference.
-        let entry = KBox::into_raw(unsafe { Pin::into_inner_unchecked(entry) });
-        // SAFETY: The table is initialised. A box is aligned, as the xarray demands of entries.
-        let old = unsafe {
-            bindings::xa_store(self.entries.get(), place(index), entry.cast(), bindings::GFP_KERNEL)
-        };
+        let work = Opaque::uninit();
+        let entry = KBox::new(Entry { work, key, object }, flags)?;
+        let entry = KBox::into_raw(entry);
         // INVARIANT: The table owns the entry, unless the call failed.
-        // SAFETY: `old` is a result of `xa_store`.
-        to_result(unsafe { bindings::xa_err(old) }).inspect_err(|_| {
-            // SAFETY: The entry was made from a box above, and the table has not got it.
-            drop(unsafe { KBox::from_raw(entry) });
-        })
+        // SAFETY: The tree is initialised.
+        if unsafe {
+            bindings::kdapl_helper_tree_set(self.tree.get(), place(index), entry.cast())
+        } {
+            return Ok(());
+        }
+        // SAFETY: The entry was made from a box above, and the table has not got it.
+        drop(unsafe { KBox::from_raw(entry) });
+        Err(ENOMEM)
     }
 
     /// Removes the object at an index, if there is one. Readers may use it until the end of a grace
     /// period. Then the table's reference is dropped in a work item.
     ///
-    /// Context: any that may take a spinlock with interrupts enabled.
+    /// Context: any.
     pub(crate) fn remove(&self, index: u32) {
-        // SAFETY: The table is initialised.
-        let removed = unsafe { bindings::xa_erase(self.entries.get(), place(index)) };
-        if let Some(entry) = NonNull::new(removed.cast::<Entry<T>>()) {
+        // SAFETY: The tree is initialised.
+        let removed = unsafe { bindings::kdapl_helper_tree_take(self.tree.get(), place(index)) };
+        if let Some(entry) = NonNull::new(removed) {
             // SAFETY: By the type invariant. It was removed.
-            unsafe { Self::drop_later(entry) };
+            unsafe { Self::drop_later(entry.cast()) };
         }
     }
 
     /// Returns the object at an index, if `is_it` accepts its key. Context: any.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get<'a>(
         &'a self,
         _guard: &'a Guard,
         index: u32,
         is_it: impl FnOnce(u64) -> bool,
     ) -> Option<&'a Arc<T>> {
-        // SAFETY: The table is initialised.
-        let entry = unsafe { bindings::xa_load(self.entries.get(), place(index)) };
+        // SAFETY: The tree is initialised.
+        let entry = unsafe { bindings::kdapl_helper_tree_get(self.tree.get(), place(index)) };
         // SAFETY: By the type invariant. The guard keeps the entry for the lifetime of the result,
         // also if it is removed meanwhile.
         let entry = unsafe { entry.cast::<Entry<T>>().as_ref() }?;
@@ -161,19 +148,19 @@ unsafe extern "C" fn drop_entry<T: Send + Sync + 'static>(work: *mut bindings::w
     drop(unsafe { KBox::from_raw(entry.cast_mut()) });
 }
 
-#[pinned_drop]
-impl<T: Send + Sync> PinnedDrop for RcuTable<T> {
-    fn drop(self: Pin<&mut Self>) {
-        let table = self.entries.get();
-        let mut index = 0;
-        // SAFETY: The table is initialised, and has no readers any more.
-        unsafe {
-            while let Some(entry) = NonNull::new(bindings::kdapl_helper_xa_next(table, &raw mut index))
-            {
-                bindings::xa_erase(table, index);
-                Self::drop_later(entry.cast());
-            }
-            bindings::xa_destroy(table);
+impl<T: Send + Sync> Drop for RcuTable<T> {
+    fn drop(&mut self) {
+        let (tree, mut index) = (self.tree.get(), 0);
+        loop {
+            // SAFETY: The tree is initialised.
+            let next = unsafe { bindings::kdapl_helper_tree_take_next(tree, &raw mut index) };
+            let Some(entry) = NonNull::new(next) else {
+                break;
+            };
+            // SAFETY: By the type invariant. It was removed.
+            unsafe { Self::drop_later(entry.cast()) };
         }
+        // SAFETY: The tree is initialised, and nobody uses it any more.
+        unsafe { bindings::__genradix_free(tree) };
     }
 }

@@ -125,7 +125,7 @@ pub(crate) struct Objects<T: Object> {
     #[pin]
     inner: Mutex<Inner<T>>,
     /// The objects once more, for lookups in any context. `None` if nobody does them.
-    lookups: Option<Pin<KBox<RcuTable<T>>>>,
+    lookups: Option<RcuTable<T>>,
 }
 
 /// Reserved entry for an object that is being created.
@@ -147,13 +147,12 @@ impl<T: Object> Objects<T> {
     /// Creates an empty table, whose objects are also found in contexts that cannot sleep:
     /// [`Objects::borrow_outer`].
     pub(in crate::dat) fn for_any_context(user: &User) -> DatResult<Arc<Self>> {
-        let lookups = KBox::pin_init(RcuTable::new(), GFP_KERNEL_ACCOUNT)?;
-        Self::with_lookups(user, Some(lookups))
+        Self::with_lookups(user, Some(RcuTable::new()))
     }
 
     fn with_lookups(
         user: &User,
-        lookups: Option<Pin<KBox<RcuTable<T>>>>,
+        lookups: Option<RcuTable<T>>,
     ) -> DatResult<Arc<Self>> {
         let inner = Inner {
             table: HandleTable::new(Storage::new(), random_u64()),

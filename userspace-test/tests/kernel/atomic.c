@@ -63,7 +63,7 @@ static void interrupted(struct irq_work *work)
 
 static void in_irq_work(struct call *call)
 {
-	call->irq_work = IRQ_WORK_INIT_HARD(interrupted);
+	call->irq_work = IRQ_WORK_INIT(interrupted);
 	irq_work_queue(&call->irq_work);
 	irq_work_sync(&call->irq_work);
 }
