@@ -9,7 +9,8 @@
  * Rules for every call:
  *
  * -  Context: process or work item; may sleep, unless stated otherwise. Any thread may make any
- *   call on any object.
+ *   call on any object. "Context: any" includes interrupts and holders of spinlocks: the call sleeps
+ *   only where its caller may.
  * -  A handle is a number cast to a pointer. A handle that is stale, of another type or invented is
  *   refused with DAT_INVALID_HANDLE.
  * -  An output pointer must be valid. NULL is allowed only where the call's description says so;
@@ -764,9 +765,10 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  *
  * A completion with another status than DAT_DTO_SUCCESS leaves the LMR free, but the peer may
  * still reach the memory: until the next dat_lmr_fmr() or dat_lmr_free() has returned. That
- * dat_lmr_fmr() sleeps, and replaces the region of the device.
+ * dat_lmr_fmr() replaces the region of the device. It is DAT_INSUFFICIENT_RESOURCES if the caller
+ * may not sleep.
  *
- * Context: process; sleeps.
+ * Context: any.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or
  * a completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR
@@ -795,7 +797,7 @@ DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr, DAT_MEM_TYPE mem_type, DAT_REGION_DES
  * DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_INVALIDATE. After it, no peer can reach the
  * memory, and the LMR is free. dat_lmr_fmr() says what holds after a failure.
  *
- * Context: process; sleeps.
+ * Context: any.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR free) if nothing is registered, or
  * the invalidation is outstanding; (LMR in use) if the request could overtake the registration; or
@@ -866,6 +868,9 @@ DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
  *
  * The LMR cannot be freed (DAT_INVALID_STATE) while the RMR is bound, and until the bind has
  * completed.
+ *
+ * Context: process; sleeps, because each bind makes a region of the device. dat_lmr_fmr() opens
+ * memory to peers in any context.
  *
  * Return: DAT_SUCCESS or an error code. DAT_LENGTH_ERROR if the part has more pages than a region
  * of the device; DAT_PROTECTION_VIOLATION for another PZ or a part that is not within the LMR.
@@ -1486,6 +1491,11 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
 /*
  * Posts of DTOs. @local may be NULL if @segments is 0. The caller may reuse the array of segments
  * when a call returns.
+ *
+ * Context: any, but for a receive on an EP that is not connected yet, which may sleep. If the
+ * caller may not sleep, a post does not look for slots that requests with
+ * DAT_COMPLETION_SUPPRESS_FLAG have left: it is DAT_INSUFFICIENT_RESOURCES until completions of the
+ * request EVD were taken, by a dequeue, a wait or upcalls.
  */
 
 /**
@@ -1592,7 +1602,7 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
  * iWARP this is the way to read into kernel memory: the peer learns a key to @local, and can write
  * there while the RMR is bound.
  *
- * Context: process context; may sleep.
+ * Context: any.
  *
  * Return: DAT_SUCCESS or an error code; DAT_PROTECTION_VIOLATION if no RMR is bound with this
  * context, or @local exceeds what it is bound to; DAT_PRIVILEGES_VIOLATION without the privilege.
@@ -1629,6 +1639,8 @@ typedef struct dat_list_dto {
  * Stops at the first DTO that is refused, with the error of its own call. If that is
  * DAT_INVALID_PARAMETER, the argument is 3. The device is notified once for several requests
  * or receives, so a list costs less than its DTOs one by one. Not a call of DAT.
+ *
+ * Context: any, as of a single post.
  *
  * Return: DAT_SUCCESS or an error code.
  */
@@ -1696,6 +1708,9 @@ DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, const DAT_SRQ_ATTR
  * @segments: number of segments
  * @local: segments; may be NULL if @segments is 0
  * @cookie: cookie of the completion
+ *
+ * Context: any. If the caller may not sleep, slots of receives that were lost with their connection
+ * are not looked for.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INSUFFICIENT_RESOURCES if the SRQ is full.
  */

@@ -107,7 +107,10 @@ fn with_both<R>(
             unless_two()?;
             let ep = Adapter::borrow::<Ep>(&guard, ep)?;
             let ia = Adapter::borrow_ia(&guard, number);
-            let ia = ia.ok_or(DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleLmr))?;
+            let ia = ia.ok_or(DatError::new(
+                Kind::InvalidHandle,
+                Subtype::InvalidHandleLmr,
+            ))?;
             call(ia, (lmr, ep), Context::Atomic)
         }
     }

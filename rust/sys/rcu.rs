@@ -77,9 +77,7 @@ impl<T: Send + Sync> RcuTable<T> {
         let entry = KBox::into_raw(entry);
         // INVARIANT: The table owns the entry, unless the call failed.
         // SAFETY: The tree is initialised.
-        if unsafe {
-            bindings::kdapl_helper_tree_set(self.tree.get(), place(index), entry.cast())
-        } {
+        if unsafe { bindings::kdapl_helper_tree_set(self.tree.get(), place(index), entry.cast()) } {
             return Ok(());
         }
         // SAFETY: The entry was made from a box above, and the table has not got it.
@@ -128,7 +126,9 @@ impl<T: Send + Sync> RcuTable<T> {
         // SAFETY: The work item is in an entry, of which this function is the owner now, and which
         // stays valid until the work item runs. The queue exists, as the table belongs to the
         // module.
-        unsafe { bindings::kdapl_helper_queue_rcu_work(workqueue::raw(), work, Some(drop_entry::<T>)) };
+        unsafe {
+            bindings::kdapl_helper_queue_rcu_work(workqueue::raw(), work, Some(drop_entry::<T>))
+        };
     }
 }
 
@@ -141,9 +141,7 @@ unsafe extern "C" fn drop_entry<T: Send + Sync + 'static>(work: *mut bindings::w
     // SAFETY: By the safety requirement.
     let rcu_work = unsafe { kernel::container_of!(work, bindings::rcu_work, work) };
     // SAFETY: As above.
-    let entry = unsafe {
-        kernel::container_of!(Opaque::cast_from(rcu_work), Entry<T>, work)
-    };
+    let entry = unsafe { kernel::container_of!(Opaque::cast_from(rcu_work), Entry<T>, work) };
     // SAFETY: As above.
     drop(unsafe { KBox::from_raw(entry.cast_mut()) });
 }

@@ -150,10 +150,7 @@ impl<T: Object> Objects<T> {
         Self::with_lookups(user, Some(RcuTable::new()))
     }
 
-    fn with_lookups(
-        user: &User,
-        lookups: Option<RcuTable<T>>,
-    ) -> DatResult<Arc<Self>> {
+    fn with_lookups(user: &User, lookups: Option<RcuTable<T>>) -> DatResult<Arc<Self>> {
         let inner = Inner {
             table: HandleTable::new(Storage::new(), random_u64()),
             closed: false,

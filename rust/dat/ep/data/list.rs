@@ -7,8 +7,8 @@
 
 use super::{
     examine::check_length,
-    Post,
     NotPosted, //
+    Post,
 };
 use crate::{
     dat::{

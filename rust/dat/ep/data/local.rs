@@ -167,11 +167,7 @@ impl Ep {
             })
     }
 
-    fn try_post_local(
-        &self,
-        request: &mut LocalRequest<'_>,
-        context: Context,
-    ) -> DatResult<bool> {
+    fn try_post_local(&self, request: &mut LocalRequest<'_>, context: Context) -> DatResult<bool> {
         let node = RBTreeNodeReservation::new(context.allocation_flags())?;
         let (ep, lmr) = (self.handle(), request.action.lmr());
         let mut inner = self.inner.lock();
