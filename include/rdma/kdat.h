@@ -189,6 +189,8 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RECEIVE_WITH_INVALIDATE	4
 #define DAT_DTO_LMR_FMR			6
 #define DAT_DTO_LMR_INVALIDATE		7
+/* Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT. */
+#define KDAPL_DTO_SEND_WITH_INVALIDATE	0x10000
 
 typedef u32 DAT_COMPLETION_FLAGS;
 #define DAT_COMPLETION_DEFAULT_FLAG		0x00
@@ -1613,12 +1615,14 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET 
 
 /**
  * struct dat_list_dto - DTO of a list
- * @operation: DAT_DTO_SEND, DAT_DTO_RECEIVE, DAT_DTO_RDMA_WRITE or DAT_DTO_RDMA_READ
+ * @operation: DAT_DTO_SEND, KDAPL_DTO_SEND_WITH_INVALIDATE, DAT_DTO_RECEIVE, DAT_DTO_RDMA_WRITE or
+ *         DAT_DTO_RDMA_READ
  * @flags: completion flags
  * @segments: number of segments
  * @local: segments; may be NULL if @segments is 0
  * @cookie: cookie of the completion
- * @remote: memory of the peer, for an RDMA operation
+ * @remote: memory of the peer, for an RDMA operation. Of a send with invalidate, its context is the
+ *         one to invalidate.
  */
 typedef struct dat_list_dto {
 	DAT_DTOS operation;

@@ -47,6 +47,7 @@ use kernel::sync::rcu;
 unsafe fn describe(dto: &bindings::DAT_LIST_DTO) -> DatResult<Post<'_>> {
     let operation = match dto.operation {
         bindings::DAT_DTO_SEND => Operation::Send,
+        bindings::KDAPL_DTO_SEND_WITH_INVALIDATE => Operation::SendWithInvalidate,
         bindings::DAT_DTO_RECEIVE => Operation::Receive,
         bindings::DAT_DTO_RDMA_WRITE => Operation::RdmaWrite,
         bindings::DAT_DTO_RDMA_READ => Operation::RdmaRead,
@@ -59,13 +60,23 @@ unsafe fn describe(dto: &bindings::DAT_LIST_DTO) -> DatResult<Post<'_>> {
         cookie: unsafe { dto.cookie.as_64 },
         // SAFETY: By the safety requirement.
         local: unsafe { segments_of(dto.segments, dto.local) }?,
-        remote: Segment {
-            address: dto.remote.virtual_address,
-            length: dto.remote.segment_length,
-            context: dto.remote.rmr_context,
-        },
+        remote: remote_of(operation, &dto.remote),
         operands: Operands::default(),
     })
+}
+
+/// Returns the memory of the peer that a DTO names. A send with invalidate has only its context.
+fn remote_of(operation: Operation, triplet: &bindings::DAT_RMR_TRIPLET) -> Segment {
+    let context = triplet.rmr_context;
+    let (address, length) = match operation {
+        Operation::SendWithInvalidate => (0, 0),
+        _ => (triplet.virtual_address, triplet.segment_length),
+    };
+    Segment {
+        address,
+        length,
+        context,
+    }
 }
 
 /// Posts DTOs with `post_list`, in their order, up to the first that is refused. Returns the number

@@ -15,6 +15,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Full, //
+        },
         Arc,
         Mutex, //
     },
@@ -111,6 +115,8 @@ pub(crate) struct Adapter {
     keep: Mutex<Keep>,
     #[pin]
     pub(crate) slots: Mutex<Slots>,
+    /// Number of completions and registrations.
+    position: Atomic<u64>,
 }
 
 impl Adapter {
@@ -125,9 +131,15 @@ impl Adapter {
                 ia,
                 keep <- new_mutex!(keep, "kdat::Adapter::keep"),
                 slots <- new_mutex!(Slots::new(), "kdat::Adapter::slots"),
+                position: Atomic::new(0),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns the position of a completion or of a registration among all of them.
+    pub(crate) fn next_position(&self) -> u64 {
+        self.position.fetch_add(1, Full)
     }
 
     /// Keeps a value until the adapter is closed, or drops it if it is closed.

@@ -176,6 +176,17 @@ impl Ep {
         to_result(unsafe { bindings::dat_ep_reset(self.handle.raw()) })
     }
 
+    /// Frees the Endpoint before it is dropped: ends the connection, and drops what its outstanding
+    /// DTOs have. Later calls are refused. Events that are queued are delivered, without buffers.
+    pub fn free(&self) {
+        // SAFETY: The call has no pointers.
+        let freed = unsafe { bindings::dat_ep_free(self.handle.raw()) };
+        // On an error the close of the adapter frees both.
+        if freed == bindings::DAT_SUCCESS {
+            self.adapter().drop_posted(self.handle);
+        }
+    }
+
     /// Copies the private data of the peer's accept or reject, and returns how many bytes it has
     /// sent. InfiniBand and RoCE pad them with zeros.
     pub fn private_data(&self, data: &mut [u8]) -> Result<usize> {
@@ -194,12 +205,7 @@ impl Ep {
 
 impl Drop for Ep {
     fn drop(&mut self) {
-        // SAFETY: The call has no pointers.
-        let freed = unsafe { bindings::dat_ep_free(self.handle.raw()) };
-        // On an error the close of the adapter frees both.
-        if freed == bindings::DAT_SUCCESS {
-            self.adapter().drop_posted(self.handle);
-        }
+        self.free();
     }
 }
 

@@ -66,8 +66,8 @@ struct Dispatcher {
     has_handler: Atomic<bool>,
 }
 
-impl Drop for Dispatcher {
-    fn drop(&mut self) {
+impl Dispatcher {
+    fn free(&self) {
         if self.is_async {
             return;
         }
@@ -78,6 +78,12 @@ impl Drop for Dispatcher {
         if ret == bindings::DAT_SUCCESS {
             self.adapter.drop_handler(self.handle);
         }
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.free();
     }
 }
 
@@ -176,6 +182,14 @@ impl Evd {
     /// As of [`Self::set_handler`].
     pub fn set_parallel_handler(&self, handler: impl ParallelHandler) -> Result {
         self.enable(Upcalls::parallel(handler))
+    }
+
+    /// Frees the dispatcher before its last clone is dropped, and drops its handler. Waits for the
+    /// upcall in progress; has no effect in one of its own upcalls. A handler that keeps Endpoints
+    /// of this dispatcher, which keep it, ends so. Endpoints that use it are freed before. That of
+    /// an adapter stays.
+    pub fn free(&self) {
+        self.0.free();
     }
 
     fn enable<H: Send + 'static>(&self, upcalls: Upcalls<H>) -> Result {

@@ -9,8 +9,10 @@ use crate::{
     },
     bindings,
     ep::EpId,
+    fmr::Ended,
     memory::Buffer,
-    service::Cr, //
+    service::Cr,
+    transfer::Memory, //
 };
 use kernel::prelude::*;
 /// Kind of a data transfer operation (DTO).
@@ -24,6 +26,10 @@ pub enum Operation {
     Read,
     /// Receive.
     Receive,
+    /// Registration of memory: [`Fmr::register`](crate::Fmr::register).
+    Register,
+    /// End of a registration: [`Fmr::invalidate`](crate::Fmr::invalidate).
+    Invalidate,
     /// Another one, with DAT's number.
     Other(u32),
 }
@@ -36,6 +42,8 @@ impl Operation {
             bindings::DAT_DTO_RDMA_READ => Self::Read,
             bindings::DAT_DTO_RECEIVE | bindings::DAT_DTO_RECEIVE_WITH_INVALIDATE => Self::Receive,
             bindings::DAT_IB_DTO_RECV_IMMED | bindings::DAT_IB_DTO_RECV_MSG_IMMED => Self::Receive,
+            bindings::DAT_DTO_LMR_FMR => Self::Register,
+            bindings::DAT_DTO_LMR_INVALIDATE => Self::Invalidate,
             other => Self::Other(other),
         }
     }
@@ -58,16 +66,25 @@ pub struct Completion {
     pub buffer: Option<Buffer>,
     /// Buffers that [`Dto::with`](crate::Dto::with) has added.
     pub more: KVec<Buffer>,
+    /// Memory that the DTO has carried, on the same conditions as `buffer`.
+    pub memory: Option<KBox<dyn Memory>>,
     /// RMR context that the message of a receive has invalidated, or 0.
     pub invalidated: u32,
     /// Immediate data of a receive.
     pub immediate: Option<u32>,
+    /// Registration that has ended.
+    pub(crate) ended: Ended,
 }
 
 impl Completion {
     /// Returns whether the DTO was carried out.
     pub fn is_success(&self) -> bool {
         self.status == bindings::DAT_DTO_SUCCESS
+    }
+
+    /// Returns whether the DTO was not carried out because the connection has ended.
+    pub fn is_flushed(&self) -> bool {
+        self.status == bindings::DAT_DTO_ERR_FLUSHED
     }
 
     fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
@@ -85,9 +102,25 @@ impl Completion {
             operation,
             buffer: posted.buffer,
             more: posted.more,
+            memory: posted.memory,
             invalidated: data.rmr_context,
             immediate: immediate(event, operation),
+            ended: Ended {
+                ia: adapter.ia,
+                position: adapter.next_position(),
+                rmr_context: data.rmr_context,
+                lmr: ended_lmr(data.status, operation, posted.lmr),
+            },
         }
+    }
+}
+
+/// Returns the LMR of an invalidation that was carried out.
+fn ended_lmr(status: u32, operation: Operation, lmr: Handle) -> Handle {
+    if status == bindings::DAT_DTO_SUCCESS && operation == Operation::Invalidate {
+        lmr
+    } else {
+        Handle::NULL
     }
 }
 
@@ -161,6 +194,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// Returns whether the device of the adapter is lost: DAT_ASYNC_ERROR_IA_CATASTROPHIC.
+    pub fn is_catastrophic(&self) -> bool {
+        matches!(
+            self,
+            Self::Async(bindings::DAT_ASYNC_ERROR_IA_CATASTROPHIC, _)
+        )
+    }
+
     /// Converts an event that an Event Dispatcher of the adapter has delivered.
     pub(crate) fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
         let data = &event.event_data;

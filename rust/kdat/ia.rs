@@ -9,6 +9,7 @@ use crate::{
     },
     bindings,
     error::{
+        to_result,
         Error,
         Result, //
     },
@@ -23,6 +24,27 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+
+/// Limits of an adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests, and receives, that an Endpoint may have outstanding.
+    pub dtos: u32,
+    /// Events that an Event Dispatcher may hold.
+    pub events: u32,
+    /// Segments of a send or a receive.
+    pub segments: u32,
+    /// Segments of an RDMA read.
+    pub read_segments: u32,
+    /// Segments of an RDMA write.
+    pub write_segments: u32,
+    /// RDMA reads that an Endpoint may start at a time.
+    pub reads_out: u32,
+    /// RDMA reads that a peer may start at a time on an Endpoint.
+    pub reads_in: u32,
+    /// Bytes of a registration.
+    pub region: u32,
+}
 
 /// Interface Adapter (IA): the consumer's view of an RDMA device. Its drop closes the adapter with
 /// all objects; those that are left then are refused with INVALID_HANDLE.
@@ -69,6 +91,33 @@ impl Ia {
     /// Returns the Event Dispatcher for asynchronous errors, which belongs to the adapter.
     pub fn async_evd(&self) -> &Evd {
         &self.async_evd
+    }
+
+    /// Returns the limits of the adapter: `dat_ia_query`.
+    pub fn limits(&self) -> Result<Limits> {
+        let mut attr = KBox::new(bindings::DAT_IA_ATTR::default(), GFP_KERNEL)?;
+        // SAFETY: `attr` is valid for writes, and the other pointers may be NULL.
+        to_result(unsafe {
+            bindings::dat_ia_query(
+                self.adapter.ia.raw(),
+                core::ptr::null_mut(),
+                bindings::DAT_IA_FIELD_ALL,
+                &raw mut *attr,
+                bindings::DAT_PROVIDER_FIELD_NONE.into(),
+                core::ptr::null_mut(),
+            )
+        })?;
+        let limit = |count: i32| u32::try_from(count).unwrap_or(0);
+        Ok(Limits {
+            dtos: limit(attr.max_dto_per_ep),
+            events: limit(attr.max_evd_qlen),
+            segments: limit(attr.max_iov_segments_per_dto),
+            read_segments: limit(attr.max_iov_segments_per_rdma_read),
+            write_segments: limit(attr.max_iov_segments_per_rdma_write),
+            reads_out: limit(attr.max_rdma_read_per_ep_out),
+            reads_in: limit(attr.max_rdma_read_per_ep_in),
+            region: attr.max_rmr_size,
+        })
     }
 
     /// Creates a Protection Zone: `dat_pz_create`.

@@ -12,6 +12,7 @@
 //!    +-- Pz ---- Buffer   memory for DTOs, owned by the consumer or by a DTO
 //!    |    +----- Shared   memory that peers may access
 //!    |    +----- Rmr      a part of a Shared that an Endpoint opens to its peers
+//!    |    +----- Fmr      memory of the consumer that an Endpoint registers for its peers
 //!    |    +----- Srq      receives of several Endpoints
 //!    +-- Evd ---- waits, or a handler for upcalls
 //!    +-- Ep ---- a connection
@@ -29,8 +30,14 @@
 //!   table (`slots.rs`) for the event of its DTO, which returns it. Each event is delivered once.
 //!   Without an event it stays there until the Endpoint was freed or the adapter closed, after
 //!   which no device accesses it. A region is freed after its last buffer.
+//! - **Memory of the consumer's own**, as a scatterlist of the block layer: a DTO takes a value that
+//!   owns it ([`Memory`]), as it takes a buffer. The trait is unsafe to implement: here the consumer
+//!   promises what the crate cannot see.
 //! - **Memory of peers**: a [`Shared`] is read and written by copies. There are no references to
 //!   its bytes, which a peer may change at any time. It is freed after `dat_lmr_free` or the close.
+//! - **Memory of the consumer** ([`Scattered`]) belongs to its registration until an event of this
+//!   adapter, later than the registration, says that it has ended, or until the LMR was freed.
+//!   Only the type of that memory, if it is the consumer's, needs an `unsafe impl`.
 //! - **Handlers** belong to the adapter. They are freed after the Event Dispatcher was freed or the
 //!   adapter closed, when no upcall is in progress. An exclusive one is called by upcalls of the
 //!   policy SINGLE_INSTANCE only, one at a time.
@@ -46,6 +53,7 @@ mod ep;
 mod error;
 mod evd;
 mod event;
+mod fmr;
 mod handler;
 mod ia;
 mod memory;
@@ -56,6 +64,7 @@ mod service;
 mod shared;
 mod slots;
 mod srq;
+mod transfer;
 
 pub use self::{
     address::Address,
@@ -81,11 +90,19 @@ pub use self::{
         Event,
         Operation, //
     },
+    fmr::{
+        Fmr,
+        List,
+        Scattered, //
+    },
     handler::{
         Handler,
         ParallelHandler, //
     },
-    ia::Ia,
+    ia::{
+        Ia,
+        Limits, //
+    },
     memory::Buffer,
     post::{
         Dto,
@@ -103,7 +120,12 @@ pub use self::{
         Access,
         Shared, //
     },
-    srq::Srq, //
+    srq::Srq,
+    transfer::{
+        downcast,
+        Lmr,
+        Memory, //
+    }, //
 };
 
 /// Prefix of the messages of this crate.

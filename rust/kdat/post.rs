@@ -15,7 +15,11 @@ use crate::{
     },
     event::Operation,
     memory::Buffer,
-    slots::Posted, //
+    slots::Posted,
+    transfer::{
+        self,
+        Memory, //
+    }, //
 };
 use kernel::prelude::*;
 use zerocopy_derive::{
@@ -42,19 +46,24 @@ pub const MAX_SEGMENTS: usize = 16;
 
 /// Segments of a DTO.
 #[derive(Default)]
-struct Segments {
+pub(crate) struct Segments {
     array: [bindings::DAT_LMR_TRIPLET; MAX_SEGMENTS],
     number: usize,
 }
 
 /// DTO to post.
 pub struct Dto {
-    operation: Operation,
+    pub(crate) operation: Operation,
     buffer: Option<Buffer>,
     more: KVec<Buffer>,
     context: u64,
     remote: Remote,
     flags: u32,
+    /// RMR context of the peer that a send invalidates.
+    invalidate: Option<u32>,
+    pub(crate) memory: Option<KBox<dyn Memory>>,
+    /// Memory of the peer that `memory` is moved from or to.
+    pub(crate) transfer: Option<Remote>,
 }
 
 impl Dto {
@@ -66,6 +75,9 @@ impl Dto {
             context: 0,
             remote: Remote::default(),
             flags: bindings::DAT_COMPLETION_DEFAULT_FLAG,
+            invalidate: None,
+            memory: None,
+            transfer: None,
         }
     }
 
@@ -101,6 +113,40 @@ impl Dto {
         }
     }
 
+    /// Reads memory of the peer into `memory`, all of it: as several RDMA reads if it has more
+    /// pieces than a DTO may have. There is one completion, after the last.
+    pub fn read_memory(memory: KBox<dyn Memory>, remote: Remote) -> Self {
+        Self {
+            memory: Some(memory),
+            transfer: Some(remote),
+            ..Self::new(Operation::Read, None)
+        }
+    }
+
+    /// Gives a send memory, which its completion returns.
+    pub fn carrying(self, memory: KBox<dyn Memory>) -> Self {
+        Self {
+            memory: Some(memory),
+            ..self
+        }
+    }
+
+    /// Writes the memory that a send carries to the peer before the message.
+    pub fn after_writing_to(self, remote: Remote) -> Self {
+        Self {
+            transfer: Some(remote),
+            ..self
+        }
+    }
+
+    /// Invalidates an RMR context of the peer by a send.
+    pub fn invalidating(self, context: u32) -> Self {
+        Self {
+            invalidate: Some(context),
+            ..self
+        }
+    }
+
     /// Sets the number that the completion returns.
     pub fn context(self, context: u64) -> Self {
         Self { context, ..self }
@@ -119,8 +165,13 @@ impl Dto {
         Ok(self)
     }
 
+    /// Adds buffers that another completion has returned, with the lengths that they had.
+    pub fn with_all(self, more: KVec<Buffer>) -> Self {
+        Self { more, ..self }
+    }
+
     /// Returns the segments.
-    fn segments(&self) -> Result<Segments> {
+    pub(crate) fn segments(&self) -> Result<Segments> {
         let mut segments = Segments::default();
         for buffer in Iterator::chain(self.buffer.iter(), self.more.iter()) {
             let too_many = Error::new(bindings::DAT_LENGTH_ERROR, 0);
@@ -131,13 +182,18 @@ impl Dto {
     }
 
     /// Returns the C form, without a cookie. It has the address of the segments.
-    fn raw(&self, segments: &Segments) -> bindings::DAT_LIST_DTO {
+    pub(crate) fn raw(&self, segments: &Segments) -> bindings::DAT_LIST_DTO {
         bindings::DAT_LIST_DTO {
             operation: match self.operation {
+                Operation::Send if self.invalidate.is_some() => {
+                    bindings::KDAPL_DTO_SEND_WITH_INVALIDATE
+                }
                 Operation::Send => bindings::DAT_DTO_SEND,
                 Operation::Write => bindings::DAT_DTO_RDMA_WRITE,
                 Operation::Read => bindings::DAT_DTO_RDMA_READ,
                 Operation::Receive => bindings::DAT_DTO_RECEIVE,
+                Operation::Register => bindings::DAT_DTO_LMR_FMR,
+                Operation::Invalidate => bindings::DAT_DTO_LMR_INVALIDATE,
                 Operation::Other(number) => number,
             },
             flags: self.flags,
@@ -147,7 +203,7 @@ impl Dto {
             remote: bindings::DAT_RMR_TRIPLET {
                 virtual_address: self.remote.address,
                 segment_length: self.remote.length,
-                rmr_context: self.remote.context,
+                rmr_context: self.invalidate.unwrap_or(self.remote.context),
             },
         }
     }
@@ -161,14 +217,18 @@ pub struct Refused {
     pub buffer: Option<Buffer>,
     /// Buffers that [`Dto::with`] has added.
     pub more: KVec<Buffer>,
+    /// Memory that [`Dto::carrying`] or [`Dto::read_memory`] has. `None` if a part of its transfer
+    /// was posted: it is dropped with the Endpoint then.
+    pub memory: Option<KBox<dyn Memory>>,
 }
 
 impl Refused {
-    fn new(error: Error, dto: Dto) -> Self {
+    pub(crate) fn new(error: Error, dto: Dto) -> Self {
         Self {
             error,
             buffer: dto.buffer,
             more: dto.more,
+            memory: dto.memory,
         }
     }
 }
@@ -186,29 +246,35 @@ impl From<Refused> for kernel::error::Error {
 }
 
 /// Hands the buffers of a DTO to the table of the adapter, and returns the cookie.
-fn hand_over(adapter: &Adapter, owner: Handle, dto: &mut Dto) -> Result<bindings::DAT_DTO_COOKIE> {
+pub(crate) fn hand_over(
+    adapter: &Adapter,
+    owner: Handle,
+    dto: &mut Dto,
+) -> Result<bindings::DAT_DTO_COOKIE> {
     let posted = Posted {
         owner,
         buffer: dto.buffer.take(),
         more: core::mem::replace(&mut dto.more, KVec::new()),
+        memory: dto.memory.take(),
         context: dto.context,
+        ..Posted::default()
     };
     let inserted = adapter.slots.lock().insert(posted);
     match inserted {
         Ok(as_64) => Ok(bindings::DAT_DTO_COOKIE { as_64 }),
         Err((error, posted)) => {
-            (dto.buffer, dto.more) = (posted.buffer, posted.more);
+            (dto.buffer, dto.more, dto.memory) = (posted.buffer, posted.more, posted.memory);
             Err(error)
         }
     }
 }
 
 /// Takes the buffers of a refused DTO back. After a close of the adapter there are none.
-fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
+pub(crate) fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
     // SAFETY: The cookie is a number.
     let posted = adapter.slots.lock().take(unsafe { cookie.as_64 });
     let posted = posted.unwrap_or_default();
-    (dto.buffer, dto.more) = (posted.buffer, posted.more);
+    (dto.buffer, dto.more, dto.memory) = (posted.buffer, posted.more, posted.memory);
 }
 
 /// Posts one DTO by a call of DAT, which gets its C form.
@@ -242,6 +308,9 @@ pub(crate) fn post_to_srq(
 
 /// Posts one DTO to an Endpoint.
 pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refused> {
+    if let Some(remote) = dto.transfer {
+        return transfer::post(adapter, ep, dto, remote);
+    }
     post_by(adapter, ep, dto, |raw| {
         // SAFETY: The DTO and its segments are valid for reads during the call. Their memory
         // belongs to the table until the event of the DTO, or until the Endpoint was freed.
@@ -268,10 +337,13 @@ fn prepare(
 }
 
 /// Posts DTOs to an Endpoint, in their order, up to the first that is refused. Those that were
-/// posted are taken out of `dtos`.
+/// posted are taken out of `dtos`. A transfer of memory is LENGTH_ERROR here: post it alone.
 pub(crate) fn post_list(adapter: &Adapter, ep: Handle, dtos: &mut KVec<Dto>) -> Result {
     let mut segments = KVec::with_capacity(dtos.len(), GFP_KERNEL)?;
     for dto in dtos.iter() {
+        if dto.transfer.is_some() {
+            return Err(Error::new(bindings::DAT_LENGTH_ERROR, 0));
+        }
         segments.push(dto.segments()?, GFP_KERNEL)?;
     }
     let mut list = KVec::with_capacity(dtos.len(), GFP_KERNEL)?;

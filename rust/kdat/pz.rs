@@ -14,6 +14,10 @@ use crate::{
         Evds, //
     },
     error::Result,
+    fmr::{
+        Fmr,
+        Scattered, //
+    },
     memory::{
         self,
         Buffer, //
@@ -23,9 +27,11 @@ use crate::{
         Access,
         Shared, //
     },
-    srq::Srq, //
+    srq::Srq,
+    transfer::Lmr, //
 };
 use kernel::{
+    bindings::scatterlist,
     prelude::*,
     sync::Arc, //
 };
@@ -75,9 +81,36 @@ impl Pz {
         Shared::new(self, size, access)
     }
 
+    /// Maps the first `length` bytes of a scatterlist for DTOs: `dat_lmr_kcreate`. A DTO has up to
+    /// `segments` of its entries.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR if the list is shorter, or its transfer takes too many DTOs.
+    ///
+    /// # Safety
+    ///
+    /// The list and its memory stay as they are until the result is dropped, and until the adapter
+    /// is closed if that is being closed meanwhile.
+    pub unsafe fn map(
+        &self,
+        list: *mut scatterlist,
+        (entries, length): (u32, u32),
+        segments: u32,
+    ) -> Result<Lmr> {
+        // SAFETY: By the safety requirement.
+        unsafe { Lmr::new(self, list, (entries, length), segments) }
+    }
+
     /// Creates a Remote Memory Region, which is not bound: `dat_rmr_create`.
     pub fn create_rmr(&self) -> Result<Rmr> {
         Rmr::new(self)
+    }
+
+    /// Creates a Local Memory Region for memory of up to `max_pages` pages that requests register:
+    /// `dat_lmr_allocate`.
+    pub fn allocate_fmr<M: Scattered>(&self, max_pages: u32) -> Result<Fmr<M>> {
+        Fmr::new(self, max_pages)
     }
 
     /// Creates a Shared Receive Queue of at least `receives` receives: `dat_srq_create`.

@@ -31,6 +31,14 @@ pub enum Access {
 }
 
 impl Access {
+    /// Returns the least local privileges. A device that lets peers write requires those to write.
+    pub(crate) fn local(self) -> u32 {
+        match self {
+            Self::Bind | Self::Read => bindings::DAT_MEM_PRIV_LOCAL_READ_FLAG,
+            Self::Write | Self::ReadWrite => LOCAL,
+        }
+    }
+
     /// Returns the remote privileges.
     pub(crate) fn privileges(self) -> u32 {
         let (read, write) = (

@@ -8,7 +8,8 @@
 use crate::{
     adapter::Handle,
     error::Result,
-    memory::Buffer, //
+    memory::Buffer,
+    transfer::Memory, //
 };
 use kernel::prelude::*;
 
@@ -24,6 +25,10 @@ pub(crate) struct Posted {
     pub(crate) buffer: Option<Buffer>,
     /// Buffers of further segments.
     pub(crate) more: KVec<Buffer>,
+    /// LMR of an invalidation.
+    pub(crate) lmr: Handle,
+    /// Memory of the consumer.
+    pub(crate) memory: Option<KBox<dyn Memory>>,
     /// Number of the consumer.
     pub(crate) context: u64,
 }

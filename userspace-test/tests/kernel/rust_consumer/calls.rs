@@ -30,7 +30,7 @@ use kernel::{
 };
 
 /// Takes the next completion.
-fn completion(evd: &Evd) -> Result<Completion> {
+pub(crate) fn completion(evd: &Evd) -> Result<Completion> {
     match evd.wait(Some(PATIENCE_US))? {
         Event::Dto(dto) if dto.is_success() => Ok(dto),
         _ => Err(EIO),
@@ -59,7 +59,7 @@ fn connect(ia: &Ia, evds: [&Evd; 2], eps: [&Ep; 2]) -> Result {
 }
 
 /// Two Endpoints without handlers, which are connected.
-fn pair(ia: &Ia, pz: &Pz, evds: [&Evd; 2]) -> Result<[Ep; 2]> {
+pub(crate) fn pair(ia: &Ia, pz: &Pz, evds: [&Evd; 2]) -> Result<[Ep; 2]> {
     let eps = [pz.create_ep(evds[0].into(), None)?, pz.create_ep(evds[1].into(), None)?];
     connect(ia, evds, [&eps[0], &eps[1]])?;
     Ok(eps)

@@ -2,10 +2,13 @@
 
 //! A consumer in Rust that tests the crate `kdat`. The module is loaded for one scenario, and
 //! refuses to load if that fails.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod calls;
 mod races;
+mod registered;
+#[allow(unsafe_code, reason = "memory of the consumer")]
+mod scattered;
 
 use core::{
     borrow::Borrow,
@@ -102,6 +105,8 @@ impl kernel::Module for Consumer {
             calls::segments,
             calls::bound_memory,
             calls::shared_receives,
+            registered::registered_memory,
+            registered::dropped_registration,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

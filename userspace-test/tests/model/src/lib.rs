@@ -20,5 +20,11 @@ mod rust {
     pub(crate) mod model;
 }
 
+// The pure parts of the NVMe transports.
+#[path = "../../../../nvme"]
+mod nvme {
+    pub(crate) mod wire;
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests;

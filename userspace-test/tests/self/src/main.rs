@@ -12,6 +12,7 @@ mod hosts;
 mod iwarp_peer;
 mod kunit;
 mod machine;
+mod nvme;
 mod peer;
 mod plain;
 mod raw;

@@ -19,6 +19,8 @@ pub enum Tag {
     Defaults,
     /// Runs a uDAPL program
     Udapl,
+    /// Uses the NVMe transports
+    Nvme,
 }
 
 impl fmt::Display for Tag {

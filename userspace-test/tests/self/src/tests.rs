@@ -70,7 +70,7 @@ mod iwarp_qp_number;
 mod kdapltest;
 mod kdapltest_ends;
 mod keepalive;
-mod kernel;
+pub mod kernel;
 mod kill;
 pub mod kill_by_state;
 mod kunit;
@@ -86,6 +86,7 @@ mod module;
 mod network_loss;
 mod no_receive;
 mod null_evds;
+mod nvme;
 mod post;
 mod preposted;
 pub mod protection;
@@ -233,6 +234,12 @@ pub fn all() -> Vec<Test> {
         data_path::TESTS,
         keepalive::TESTS,
         kernel::TESTS,
+        nvme::connect::TESTS,
+        nvme::io::TESTS,
+        nvme::ends::TESTS,
+        nvme::host::TESTS,
+        nvme::host_io::TESTS,
+        nvme::host_ends::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
@@ -265,6 +272,8 @@ pub fn all() -> Vec<Test> {
         srq_traffic::REMOVAL,
         null_evds::REMOVAL,
         kernel::REMOVAL,
+        nvme::ends::REMOVAL,
+        nvme::host_ends::REMOVAL,
         evd_cqs::REMOVAL,
         device_removal_by_state::TESTS,
     ]

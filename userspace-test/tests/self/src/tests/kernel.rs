@@ -131,6 +131,8 @@ tests! {
     rust_segments, 120, "In Rust, DTOs of several buffers return them, and refused ones at once";
     rust_bound_memory, 120, "In Rust, a peer writes to the bound part of memory, and to none after the unbind";
     rust_shared_receives, 120, "In Rust, endpoints take the receives of a queue, whose events return the buffers";
+    rust_registered_memory, 120, "In Rust, a peer writes to memory that a request has registered, which an event returns";
+    rust_dropped_registration, 120, "In Rust, a registration that is dropped ends, and its memory is dropped after it";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -445,6 +447,14 @@ fn rust_bound_memory(context: &Context) -> Result<()> {
 
 fn rust_shared_receives(context: &Context) -> Result<()> {
     rust_scenario(context, 6)
+}
+
+fn rust_registered_memory(context: &Context) -> Result<()> {
+    rust_scenario(context, 7)
+}
+
+fn rust_dropped_registration(context: &Context) -> Result<()> {
+    rust_scenario(context, 8)
 }
 
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Submission of commands.
+
+use crate::{
+    core::{
+        Refused,
+        Request, //
+    },
+    queue::{
+        Busy,
+        Link,
+        Queue,
+        Slot, //
+    },
+    wire::{
+        Sgl,
+        COMMAND_SIZE, //
+    },
+};
+use kdat::{
+    Access,
+    Dto,
+    Ep, //
+};
+use kernel::prelude::*;
+
+/// Tag of the command for asynchronous events, after those of the block layer's requests.
+pub(crate) const ASYNC_EVENT_TAG: u16 = crate::wire::ADMIN_DEPTH - 1;
+
+/// Opcode of that command.
+const ASYNC_EVENT: u8 = 0x0c;
+
+/// Flag of a command: its data have an SGL.
+const FLAG_SGL: u8 = 0x40;
+
+/// Descriptor of a command without data.
+const NO_DATA: Sgl = Sgl::Keyed {
+    address: 0,
+    length: 0,
+    key: 0,
+    invalidate: false,
+};
+
+/// Sets the descriptor of a command.
+fn set_sgl(command: &mut [u8; COMMAND_SIZE], sgl: Sgl) {
+    command[1] |= FLAG_SGL;
+    command[24..40].copy_from_slice(&sgl.to_bytes());
+}
+
+impl Slot {
+    /// Writes the capsule of a request, and registers its data unless they are a part of it.
+    /// Returns the size of the capsule.
+    fn prepare(&mut self, request: &Request, capsule: &mut [u8], ep: &Ep) -> Result<usize> {
+        let (command, room) = capsule.split_first_chunk_mut().ok_or(EIO)?;
+        request.command(command);
+        let data = request.data();
+        let length = data.bytes as usize;
+        let in_capsule = room.get_mut(..length).filter(|_| data.is_write);
+        match in_capsule {
+            _ if length == 0 => set_sgl(command, NO_DATA),
+            Some(room) => {
+                request.copy_data(room)?;
+                let length = data.bytes;
+                set_sgl(command, Sgl::InCapsule { offset: 0, length });
+                return Ok(COMMAND_SIZE + room.len());
+            }
+            None => set_sgl(command, self.register(request, data.is_write, ep)?),
+        }
+        Ok(COMMAND_SIZE)
+    }
+
+    /// Registers the data of a request. The response is to end that.
+    fn register(&mut self, request: &Request, is_write: bool, ep: &Ep) -> Result<Sgl> {
+        let access = if is_write {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        let fmr = self.fmr.as_mut().ok_or(EIO)?;
+        let remote = fmr
+            .register(request.lend()?, access, ep)
+            .map_err(|(error, _)| error)?;
+        Ok(Sgl::Keyed {
+            address: remote.address,
+            length: remote.length,
+            key: remote.context,
+            invalidate: true,
+        })
+    }
+}
+
+/// Returns a request with the reason why it was not sent.
+fn refused(error: Error, request: Request) -> Refused {
+    if error == ENOMEM || error == EAGAIN {
+        Refused::Busy(request)
+    } else {
+        Refused::Path(request)
+    }
+}
+
+impl Link {
+    /// Sends the command of a request.
+    fn submit(&mut self, request: Request) -> Result<(), Refused> {
+        let tag = request.tag();
+        let Some(slot) = self.slots.get_mut(usize::from(tag)) else {
+            return Err(Refused::Path(request));
+        };
+        let Some(mut capsule) = slot.capsule.take() else {
+            return Err(Refused::Path(request));
+        };
+        let size = match slot.prepare(&request, &mut capsule, &self.ep) {
+            Ok(size) => size,
+            Err(error) => {
+                slot.capsule = Some(capsule);
+                return Err(refused(error, request));
+            }
+        };
+        slot.busy = Some(Busy {
+            request,
+            is_sent: false,
+            answer: None,
+        });
+        let posted = self.ep.post(Dto::send(capsule, size).context(tag.into()));
+        posted.or_else(|refused| {
+            slot.capsule = refused.buffer;
+            if slot.is_registered() {
+                // The drop ends the registration. The connection is over.
+                slot.fmr = None;
+            }
+            let busy = slot.busy.take();
+            busy.map_or(Ok(()), |busy| Err(Refused::Path(busy.request)))
+        })
+    }
+
+    /// Sends the command that waits for asynchronous events.
+    fn submit_async_event(&mut self) -> Result {
+        let slot = self.slots.get_mut(usize::from(ASYNC_EVENT_TAG));
+        let capsule = slot.and_then(|slot| slot.capsule.take());
+        let mut capsule = capsule.ok_or(EBUSY)?;
+        let command = capsule.first_chunk_mut().ok_or(EIO)?;
+        *command = [0; COMMAND_SIZE];
+        command[0] = ASYNC_EVENT;
+        command[2..4].copy_from_slice(&ASYNC_EVENT_TAG.to_le_bytes());
+        set_sgl(command, NO_DATA);
+        let send = Dto::send(capsule, COMMAND_SIZE);
+        Ok(self.ep.post(send.context(ASYNC_EVENT_TAG.into()))?)
+    }
+}
+
+impl Queue {
+    /// Sends the command of a request.
+    pub(crate) fn submit(&self, request: Request) -> Result<(), Refused> {
+        let mut request = Some(request);
+        let submitted = self.with_link(|link| request.take().map(|request| link.submit(request)));
+        match (submitted.flatten(), request) {
+            (Some(submitted), _) => submitted,
+            (None, Some(request)) => Err(Refused::Path(request)),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Sends the command that waits for asynchronous events, if the queue is connected.
+    pub(crate) fn submit_async_event(&self) -> Result {
+        self.with_link(Link::submit_async_event).unwrap_or(Ok(()))
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connections of queues.
+
+use crate::{
+    bindings,
+    core::{
+        Addresses,
+        Controller, //
+    },
+    device::Device,
+    queue::{
+        Link,
+        Queue,
+        Slot, //
+    },
+    response::Responses,
+    setup::Host,
+    wire::{
+        ConnectRequest,
+        Reject,
+        COMPLETION_SIZE, //
+    },
+};
+use kdat::{
+    Connection,
+    Dto,
+    Ep,
+    EpAttr,
+    Evd,
+    Event,
+    Streams, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    },
+};
+
+/// Longest time to connect, in microseconds.
+const TIMEOUT_US: u32 = 20_000_000;
+
+/// Requests of a command: registration, send, invalidation.
+const REQUESTS: i32 = 3;
+
+/// Size of a queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Size {
+    /// Number of commands, and of receives.
+    pub(crate) depth: u16,
+    /// Bytes of a capsule.
+    pub(crate) capsule: usize,
+}
+
+/// Returns the error of a number.
+fn errno(number: u32) -> Error {
+    Error::from_errno(-(number as i32))
+}
+
+/// Attributes of an Endpoint whose peer reads from this host.
+fn attributes(size: Size, device: &Device) -> EpAttr {
+    let depth = i32::from(size.depth);
+    EpAttr {
+        max_recv_dtos: depth,
+        max_request_dtos: REQUESTS * depth,
+        max_recv_iov: 1,
+        max_request_iov: 1,
+        max_rdma_read_in: device.reads,
+        max_rdma_read_out: 0,
+        ..EpAttr::default()
+    }
+}
+
+fn slots(size: Size, device: &Device) -> Result<KVec<Slot>> {
+    let mut slots = KVec::with_capacity(size.depth.into(), GFP_KERNEL)?;
+    for capsule in device.pz.buffers(size.depth.into(), size.capsule)? {
+        let slot = Slot {
+            capsule: Some(capsule),
+            fmr: Some(device.pz.allocate_fmr(device.fmr_pages)?),
+            busy: None,
+        };
+        slots.push(slot, GFP_KERNEL)?;
+    }
+    Ok(slots)
+}
+
+fn post_receives(size: Size, device: &Device, ep: &Ep) -> Result {
+    let mut receives = KVec::new();
+    for buffer in device.pz.buffers(size.depth.into(), COMPLETION_SIZE)? {
+        receives.push(Dto::receive(buffer), GFP_KERNEL)?;
+    }
+    Ok(ep.post_list(&mut receives)?)
+}
+
+/// Waits for the outcome of a connection request.
+fn wait(evd: &Evd, ep: &Ep) -> Result<Result<(), Option<Reject>>> {
+    loop {
+        return match evd.wait(Some(2 * TIMEOUT_US))? {
+            Event::Connection(_, Connection::Established) => Ok(Ok(())),
+            Event::Connection(_, Connection::PeerRejected) => {
+                let mut data = [0; 4];
+                ep.private_data(&mut data)?;
+                Ok(Err(Reject::parse(&data)))
+            }
+            Event::Connection(_, Connection::TimedOut) => Err(ETIMEDOUT),
+            Event::Connection(..) => Err(errno(bindings::ECONNRESET)),
+            _ => continue,
+        };
+    }
+}
+
+impl Queue {
+    /// Returns the private data of the connection request.
+    fn request(&self, size: Size, ctrl: &Controller<Host>) -> [u8; 32] {
+        ConnectRequest {
+            qid: self.number,
+            host_receives: size.depth,
+            host_last_send: size.depth.saturating_sub(1),
+            controller: if self.number == 0 { 0 } else { ctrl.cntlid() },
+        }
+        .to_bytes()
+    }
+
+    /// Connects the queue to the controller, which does not accept commands but Connect yet.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        ctrl: &Controller<Host>,
+        device: &Arc<Device>,
+        addresses: &Addresses,
+        size: Size,
+    ) -> Result {
+        let events = u32::from(size.depth) * (REQUESTS as u32 + 1) + 8;
+        let evd = device
+            .ia
+            .create_evd(Streams::CONNECTION | Streams::DTO, events)?;
+        let ep = device
+            .pz
+            .create_ep((&evd).into(), Some(&attributes(size, device)))?;
+        let slots = slots(size, device)?;
+        post_receives(size, device, &ep)?;
+        let (peer, port) = addresses.peer()?;
+        ep.connect(&peer, port.into(), TIMEOUT_US, &self.request(size, ctrl))?;
+        if let Err(reject) = wait(&evd, &ep)? {
+            let reject = reject.map_or(0, |reject| reject as u16);
+            let number = self.number;
+            dev_err!(
+                ctrl.device(),
+                "queue {number} was rejected: status {reject}\n"
+            );
+            return Err(errno(bindings::ECONNREFUSED));
+        }
+        let handler = Responses {
+            queue: self.clone(),
+            ctrl: ARef::from(ctrl),
+        };
+        self.set_link(Link::new(ep, evd.clone(), slots, device.clone()));
+        evd.set_handler(handler).inspect_err(|_| self.stop())?;
+        Ok(())
+    }
+}

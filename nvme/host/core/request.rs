@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Requests of the block layer, and the memory of their data.
+//!
+//! A request ends when the block layer or the transport has completed it, and nobody has its memory
+//! any more:
+//!
+//! ```text
+//!   queue_rq --> Request --> complete(), or a cancellation --+
+//!                   |                                        +--> nvme_complete_rq()
+//!                   +--> lend() --> Data --> drop -----------+
+//! ```
+//!
+//! C header: [`drivers/nvme/host/nvme.h`](srctree/drivers/nvme/host/nvme.h)
+
+use crate::bindings;
+use core::ptr::NonNull;
+use kdat::{
+    List,
+    Scattered, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
+    },
+};
+
+/// Number of scatterlist entries within a request.
+const ENTRIES: usize = bindings::NVME_INLINE_SG_CNT as usize;
+
+/// Data of the transport in each request.
+///
+/// # Invariants
+///
+/// The request has not ended while `users` is not 0. The one who has taken `right` completes it.
+#[repr(C)]
+pub(super) struct Pdu {
+    request: bindings::nvme_request,
+    command: bindings::nvme_command,
+    /// Twice the number of starts, plus 1 while nobody has taken the right to complete the request.
+    right: Atomic<u64>,
+    /// The block layer until the completion, and the [`Data`].
+    users: Atomic<u32>,
+    table: bindings::sg_table,
+    entries: [bindings::scatterlist; ENTRIES],
+}
+
+impl Pdu {
+    /// Returns the data of the transport.
+    ///
+    /// # Safety
+    ///
+    /// `rq` is a request of a tag set whose `cmd_size` is the size of this type.
+    unsafe fn of(rq: *mut bindings::request) -> *mut Self {
+        // SAFETY: By the safety requirement the data follow the request.
+        unsafe { bindings::blk_mq_rq_to_pdu(rq) }.cast()
+    }
+
+    /// Prepares a new request of a tag set.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Self::of`]. Nobody uses the request yet.
+    pub(super) unsafe fn init(rq: *mut bindings::request, ctrl: *mut bindings::nvme_ctrl) {
+        // SAFETY: By the safety requirement the data are zeroed, which is valid, and exclusive.
+        let pdu = unsafe { &mut *Self::of(rq) };
+        pdu.request.ctrl = ctrl;
+        pdu.request.cmd = &raw mut pdu.command;
+    }
+}
+
+/// Request that was started, with the right to complete it. If it is dropped, or was cancelled
+/// meanwhile, only a cancellation completes it.
+pub(crate) struct Request {
+    rq: NonNull<bindings::request>,
+    /// Value of `Pdu::right` while the right is this one's.
+    right: u64,
+}
+
+// SAFETY: Requests may be completed by any thread.
+unsafe impl Send for Request {}
+
+/// Response to a command.
+#[derive(Clone, Copy)]
+pub(crate) struct Answer {
+    /// Status field, with the phase bit.
+    pub(crate) status: u16,
+    /// Result of the command.
+    pub(crate) result: u64,
+}
+
+impl Request {
+    /// Starts a request.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Pdu::of`]. The block layer has just passed the request to `queue_rq`, and
+    /// nvme_setup_cmd() has succeeded.
+    pub(super) unsafe fn start(rq: NonNull<bindings::request>) -> Self {
+        // SAFETY: By the safety requirement.
+        let pdu = unsafe { &*Pdu::of(rq.as_ptr()) };
+        // INVARIANT: The block layer is the user of a request that begins.
+        pdu.users.store(1, Relaxed);
+        let right = (pdu.right.load(Relaxed) | 1).wrapping_add(2);
+        pdu.right.store(right, Relaxed);
+        // SAFETY: By the safety requirement.
+        unsafe { bindings::kdapl_nvme_start_request(rq.as_ptr()) };
+        Self { rq, right }
+    }
+
+    fn pdu(&self) -> &Pdu {
+        // SAFETY: The request was started, so its tag set has our data. A tag set is freed after
+        // its queues have ended, and those after the transport has dropped this value.
+        unsafe { &*Pdu::of(self.rq.as_ptr()) }
+    }
+
+    /// Returns the tag.
+    pub(crate) fn tag(&self) -> u16 {
+        self.id() & 0xfff
+    }
+
+    /// Returns the command identifier.
+    pub(crate) fn id(&self) -> u16 {
+        // SAFETY: The request is valid, as in `pdu`.
+        unsafe { bindings::kdapl_nvme_cid(self.rq.as_ptr()) }
+    }
+
+    /// Copies the command.
+    pub(crate) fn command(&self, to: &mut [u8; crate::wire::COMMAND_SIZE]) {
+        const { assert!(size_of::<bindings::nvme_command>() == crate::wire::COMMAND_SIZE) };
+        let from = (&raw const self.pdu().command).cast();
+        // SAFETY: The command is a part of the request, which nobody changes after its start.
+        *to = unsafe { *from };
+    }
+
+    /// Returns the size and direction of the data.
+    pub(crate) fn data(&self) -> bindings::kdapl_nvme_data {
+        // SAFETY: The request is valid, as in `pdu`.
+        unsafe { bindings::kdapl_nvme_data(self.rq.as_ptr()) }
+    }
+
+    /// Copies all data, if their number is the size of `to`.
+    pub(crate) fn copy_data(&self, to: &mut [u8]) -> Result {
+        let size = u32::try_from(to.len())?;
+        // SAFETY: The request is valid, as in `pdu`, and `to` for writes of `size` bytes.
+        let copied = unsafe {
+            bindings::kdapl_nvme_copy_data(self.rq.as_ptr(), to.as_mut_ptr().cast(), size)
+        };
+        copied.then_some(()).ok_or(EIO)
+    }
+
+    /// Returns the memory of the data. The request ends after it was dropped.
+    pub(crate) fn lend(&self) -> Result<Data> {
+        let bindings::kdapl_nvme_data {
+            segments, bytes, ..
+        } = self.data();
+        // SAFETY: The request is valid, and this value may map its data, as the only one: `Data` is
+        // made once for each start.
+        let data = unsafe { Data::map(self.rq, segments, bytes) }?;
+        self.pdu().users.fetch_add(1, Relaxed);
+        Ok(data)
+    }
+
+    /// Takes the right to complete the request, unless a cancellation has it.
+    fn take_right(&self) -> bool {
+        let right = &self.pdu().right;
+        right.cmpxchg(self.right, self.right & !1, Full).is_ok()
+    }
+
+    /// Completes the request with the response of the controller.
+    pub(crate) fn complete(self, answer: Answer) {
+        if !self.take_right() {
+            return;
+        }
+        let rq = self.rq.as_ptr();
+        // SAFETY: By the invariants of `Pdu`.
+        if !unsafe { bindings::kdapl_nvme_try_complete(rq, answer.status, answer.result) } {
+            // SAFETY: The block layer leaves the completion to this thread.
+            unsafe { put(rq) };
+        }
+    }
+
+    /// Completes a request that did not reach the controller. The NVMe core tries again, on
+    /// another path if there is one.
+    pub(crate) fn fail_path(self) {
+        if !self.take_right() {
+            return;
+        }
+        // SAFETY: By the invariants of `Pdu`.
+        unsafe { bindings::kdapl_nvme_fail_path(self.rq.as_ptr()) };
+        // SAFETY: The helper has completed the request.
+        unsafe { put(self.rq.as_ptr()) };
+    }
+
+    /// Returns a request to the block layer, which passes it again later. If its memory is still
+    /// lent, it fails as in [`Self::fail_path`].
+    pub(super) fn retry_later(self) -> bindings::blk_status_t {
+        if self.pdu().users.load(Relaxed) != 1 {
+            self.fail_path();
+            return bindings::KDAPL_NVME_OK as _;
+        }
+        self.take_right();
+        // SAFETY: The request is valid, and has no other user.
+        unsafe { bindings::nvme_cleanup_cmd(self.rq.as_ptr()) };
+        bindings::KDAPL_NVME_RESOURCE as _
+    }
+}
+
+/// Takes the right to complete a request from its [`Request`].
+///
+/// # Safety
+///
+/// As of [`Pdu::of`].
+pub(super) unsafe fn revoke(rq: *mut bindings::request) -> bool {
+    // SAFETY: By the safety requirement.
+    let right = unsafe { &(*Pdu::of(rq)).right };
+    let now = right.load(Relaxed);
+    now & 1 != 0 && right.cmpxchg(now, now & !1, Full).is_ok()
+}
+
+/// Ends a request after its last user.
+///
+/// # Safety
+///
+/// As of [`Pdu::of`]. The caller is a user of the request, and does not use it afterwards.
+pub(super) unsafe fn put(rq: *mut bindings::request) {
+    // SAFETY: By the safety requirement.
+    let users = unsafe { &(*Pdu::of(rq)).users };
+    if users.fetch_sub(1, Full) == 1 {
+        // SAFETY: The block layer has completed the request, as it is no user any more.
+        unsafe { bindings::nvme_complete_rq(rq) };
+    }
+}
+
+/// Memory of a request's data, as a scatterlist.
+///
+/// # Invariants
+///
+/// This value is a user of the request, whose table has `entries` entries.
+pub(crate) struct Data {
+    rq: NonNull<bindings::request>,
+    entries: u32,
+    bytes: u32,
+}
+
+// SAFETY: The list may be used by any thread.
+unsafe impl Send for Data {}
+
+impl Data {
+    /// Maps the data of a request to a scatterlist.
+    ///
+    /// # Safety
+    ///
+    /// The request was started, has this number of segments, and no other value maps its data. The
+    /// caller makes the result a user.
+    unsafe fn map(rq: NonNull<bindings::request>, segments: u32, bytes: u32) -> Result<Self> {
+        // SAFETY: By the safety requirement.
+        let pdu = unsafe { Pdu::of(rq.as_ptr()) };
+        // SAFETY: Both are parts of the data of the transport, which nobody else uses.
+        let (table, first) = unsafe { (&raw mut (*pdu).table, (&raw mut (*pdu).entries).cast()) };
+        // SAFETY: The table is valid, and `first` has `ENTRIES` entries.
+        to_result(unsafe {
+            (*table).sgl = first;
+            bindings::sg_alloc_table_chained(table, segments as i32, first, ENTRIES as u32)
+        })?;
+        // SAFETY: The table has as many entries as the request has segments.
+        let entries = unsafe { bindings::kdapl_nvme_map(rq.as_ptr(), (*table).sgl) };
+        let Ok(entries @ 1..) = u32::try_from(entries) else {
+            // SAFETY: The table was allocated above.
+            unsafe { bindings::sg_free_table_chained(table, ENTRIES as u32) };
+            return Err(EIO);
+        };
+        Ok(Self { rq, entries, bytes })
+    }
+
+    fn table(&self) -> *mut bindings::sg_table {
+        // SAFETY: By the type invariant the request is valid.
+        unsafe { &raw mut (*Pdu::of(self.rq.as_ptr())).table }
+    }
+}
+
+// SAFETY: By the type invariant the request has not ended, so that its memory stays. Neither the
+// owner of the memory nor the transport has references to its bytes.
+unsafe impl Scattered for Data {
+    fn list(&self) -> List {
+        // SAFETY: By the type invariant.
+        let first = unsafe { (*self.table()).sgl };
+        List {
+            // SAFETY: The table has at least one entry.
+            first: unsafe { NonNull::new_unchecked(first) },
+            entries: self.entries,
+            // SAFETY: As above.
+            address: unsafe { bindings::kdapl_nvme_sg_virt(first) },
+            length: self.bytes,
+        }
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        // SAFETY: The table was allocated with this number of entries of our own.
+        unsafe { bindings::sg_free_table_chained(self.table(), ENTRIES as u32) };
+        // SAFETY: By the type invariant.
+        unsafe { put(self.rq.as_ptr()) };
+    }
+}

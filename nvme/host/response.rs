@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Events of a connection: responses, and the end of requests.
+
+use crate::{
+    command::ASYNC_EVENT_TAG,
+    core::{
+        Answer,
+        Controller, //
+    },
+    queue::{
+        Done,
+        Link,
+        Queue, //
+    },
+    setup::Host,
+    wire::COMPLETION_SIZE,
+};
+use kdat::{
+    Completion,
+    Connection,
+    Dto,
+    Event,
+    Handler,
+    Operation, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    },
+};
+
+/// Reason to give a connection up.
+enum Fault {
+    /// The controller has broken the rules.
+    Peer(&'static str),
+    /// A call has failed.
+    Call(kdat::Error),
+}
+
+impl From<kdat::Error> for Fault {
+    fn from(error: kdat::Error) -> Self {
+        Self::Call(error)
+    }
+}
+
+/// Response capsule.
+struct Response {
+    answer: Answer,
+    command_id: u16,
+}
+
+impl Response {
+    /// Decodes a response. Bits 0..12 of the command identifier are the tag.
+    fn parse(message: &[u8; COMPLETION_SIZE]) -> Self {
+        let [r0, r1, r2, r3, r4, r5, r6, r7, _, _, _, _, c0, c1, s0, s1] = *message;
+        Self {
+            answer: Answer {
+                status: u16::from_le_bytes([s0, s1]),
+                result: u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]),
+            },
+            command_id: u16::from_le_bytes([c0, c1]),
+        }
+    }
+
+    fn tag(&self) -> u16 {
+        self.command_id & 0xfff
+    }
+}
+
+impl Link {
+    /// A capsule was sent.
+    fn sent(&mut self, dto: Completion) -> Option<Done> {
+        let slot = self.slots.get_mut(dto.context as usize)?;
+        slot.capsule = dto.buffer;
+        if let Some(busy) = &mut slot.busy {
+            busy.is_sent = true;
+        }
+        slot.finish()
+    }
+
+    /// A response has arrived, as `dto` says.
+    fn answered(&mut self, response: &Response, dto: &Completion) -> Result<Option<Done>, Fault> {
+        let tag = response.tag();
+        let slot = self.slots.get_mut(usize::from(tag));
+        let is_its = |busy: &&mut crate::queue::Busy| {
+            busy.answer.is_none() && busy.request.id() == response.command_id
+        };
+        let slot = slot.ok_or(Fault::Peer("a response has no command"))?;
+        let busy = slot.busy.as_mut().filter(is_its);
+        let busy = busy.ok_or(Fault::Peer("a response has no command"))?;
+        busy.answer = Some(response.answer);
+        if let Some(fmr) = slot.fmr.as_mut().filter(|fmr| fmr.is_registered()) {
+            let ended = fmr.ended(dto);
+            if ended.is_none() && dto.invalidated != 0 {
+                return Err(Fault::Peer("a response has invalidated another key"));
+            }
+            if ended.is_none() {
+                fmr.invalidate(&self.ep, tag.into())?;
+            }
+        }
+        Ok(slot.finish())
+    }
+
+    /// A registration was ended by our request.
+    fn invalidated(&mut self, dto: &Completion) -> Option<Done> {
+        let slot = self.slots.get_mut(dto.context as usize)?;
+        drop(slot.fmr.as_mut()?.ended(dto));
+        slot.finish()
+    }
+}
+
+/// Handler of a connection's events.
+pub(crate) struct Responses {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) ctrl: ARef<Controller<Host>>,
+}
+
+impl Handler for Responses {
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Dto(dto) if dto.is_success() => self.succeeded(dto),
+            Event::Dto(_) => self.ctrl.start_recovery(),
+            Event::Connection(_, Connection::Established) => {}
+            Event::Connection(..) => self.ctrl.start_recovery(),
+            _ => {}
+        }
+    }
+}
+
+impl Responses {
+    fn succeeded(&self, dto: Completion) {
+        let done = match dto.operation {
+            Operation::Send => Ok(self.queue.with_link(|link| link.sent(dto)).flatten()),
+            Operation::Receive => self.received(dto),
+            Operation::Invalidate => {
+                let done = self.queue.with_link(|link| link.invalidated(&dto));
+                Ok(done.flatten())
+            }
+            _ => Ok(None),
+        };
+        match done {
+            Ok(Some(done)) => done.complete(),
+            Ok(None) => {}
+            Err(fault) => self.give_up(&fault),
+        }
+    }
+
+    fn give_up(&self, fault: &Fault) {
+        let number = self.queue.number;
+        match fault {
+            Fault::Peer(what) => dev_err!(self.ctrl.device(), "queue {number}: {what}\n"),
+            Fault::Call(error) => dev_err!(self.ctrl.device(), "queue {number}: {error}\n"),
+        }
+        self.ctrl.start_recovery();
+    }
+
+    /// A message has arrived.
+    fn received(&self, mut dto: Completion) -> Result<Option<Done>, Fault> {
+        let buffer = dto.buffer.take();
+        let message = buffer.as_ref().and_then(|buffer| buffer.first_chunk());
+        let message = message.filter(|_| dto.length >= COMPLETION_SIZE);
+        let response = Response::parse(message.ok_or(Fault::Peer("a response is short"))?);
+        let is_async = self.queue.number == 0 && response.tag() >= ASYNC_EVENT_TAG;
+        let done = self.queue.with_link(|link| {
+            // Before the request is completed, so that the next response finds a receive. A refusal
+            // means that the connection has ended, of which another event tells.
+            if let Some(buffer) = buffer {
+                let _ = link.ep.post(Dto::receive(buffer));
+            }
+            if is_async {
+                return Ok(None);
+            }
+            link.answered(&response, &dto)
+        });
+        if is_async {
+            self.ctrl.complete_async_event(response.answer);
+        }
+        done.unwrap_or(Ok(None))
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The adapter of a port.
+
+use crate::{
+    nvmet::MAX_TRANSFER,
+    slots,
+    wire::Depths, //
+};
+use kdat::{
+    EpAttr,
+    Ia,
+    Limits,
+    Pz, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Segments of a receive: the command, and in-capsule data.
+const RECEIVE_SEGMENTS: i32 = 2;
+
+/// Largest number of RDMA reads that a queue starts at a time.
+const READS: u32 = 16;
+
+/// Adapter (IA) and zone (PZ) of a port. Its queues keep it: the last of them closes it, by a work
+/// item, as an upcall must not.
+pub(crate) struct Adapter {
+    pub(crate) pz: Pz,
+    pub(crate) limits: Limits,
+    /// Closed last.
+    pub(crate) ia: Ia,
+}
+
+impl Adapter {
+    /// Opens the adapter of an address.
+    pub(crate) fn open(address: &CStr) -> Result<Arc<Self>> {
+        let ia = Ia::open(address, 8)?;
+        let (pz, limits) = (ia.create_pz()?, ia.limits()?);
+        Ok(Arc::new(Self { pz, limits, ia }, GFP_KERNEL)?)
+    }
+
+    /// Returns the number of entries of a list that a transfer of either direction may have.
+    pub(crate) fn segments(&self) -> u32 {
+        let limits = &self.limits;
+        limits.read_segments.min(limits.write_segments).max(1)
+    }
+
+    /// Returns the number of requests of the largest transfer.
+    fn largest(&self) -> u32 {
+        let pages = MAX_TRANSFER / PAGE_SIZE as u32;
+        pages.div_ceil(self.segments()).saturating_add(1)
+    }
+
+    /// Returns the number of requests that the Endpoint of a queue has. `None` if the device allows
+    /// too few.
+    pub(crate) fn requests(&self, depths: Depths) -> Option<u32> {
+        slots::requests(depths.responses, self.largest(), self.limits.dtos)
+    }
+
+    /// Returns the attributes of a queue's Endpoint.
+    pub(crate) fn attributes(&self, depths: Depths, requests: u32) -> EpAttr {
+        let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        let segments = count(self.segments());
+        EpAttr {
+            max_recv_dtos: depths.commands.into(),
+            max_request_dtos: count(requests),
+            max_recv_iov: RECEIVE_SEGMENTS,
+            max_request_iov: 1,
+            max_rdma_read_iov: segments,
+            max_rdma_write_iov: segments,
+            max_rdma_read_out: count(self.limits.reads_out.min(READS)),
+            ..EpAttr::default()
+        }
+    }
+}

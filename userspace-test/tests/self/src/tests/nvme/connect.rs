@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Connections of hosts: discovery, queues, resets, ends.
+
+use crate::context::Context;
+use crate::expect::same;
+use crate::nvme::{Target, NQN};
+use crate::tests::tests;
+use anyhow::{ensure, Context as _, Result};
+use std::process::Command;
+
+tests! { #![Nvme]
+    connects, 120, "An nvme-rdma host connects to the target, and disconnects";
+    discovery, 120, "The discovery controller lists the subsystem with its address";
+    queues, 120, "A host has several queues of any depth";
+    unknown_subsystem, 120, "A host that asks for an unknown subsystem is refused, and others do not notice";
+    reset, 120, "A controller is reset, and its disk stays";
+    many_times, 300, "Hosts connect and disconnect many times, and nothing is left";
+    several_hosts, 120, "Several controllers use the target at a time";
+}
+
+fn connects(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    let controller = target.connect("")?;
+    same("state", controller.attribute("state")?.as_str(), "live")?;
+    same("transport", controller.attribute("transport")?.as_str(), "rdma")?;
+    let disk = controller.disk(context)?;
+    disk.write(0, &[7; 4096])?;
+    same("byte", disk.read(0, 512)?[0], 7)?;
+    drop(disk);
+    controller.delete()?;
+    ensure!(!controller.exists(), "the controller exists after its deletion");
+    Ok(())
+}
+
+fn discovery(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    let (address, port) = (target.address.to_string(), target.port.to_string());
+    let output = Command::new("nvme")
+        .args(["discover", "-t", "rdma", "-a", &address, "-s", &port])
+        .output()
+        .context("cannot run nvme")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let problem = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "nvme discover: {problem}");
+    for expected in [NQN, &address, &port] {
+        ensure!(text.contains(expected), "'{expected}' is not in:\n{text}");
+    }
+    Ok(())
+}
+
+fn queues(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    for (queues, depth) in [(1, 16), (2, 128), (4, 32)] {
+        let controller = target.connect(&format!(",nr_io_queues={queues},queue_size={depth}"))?;
+        let disk = controller.disk(context)?;
+        let online = std::thread::available_parallelism()?.get();
+        let expected = queues.min(online) + 1;
+        same("queues", controller.attribute("queue_count")?, expected.to_string())?;
+        same("last index", controller.attribute("sqsize")?, (depth - 1).to_string())?;
+        disk.write(0, &[depth as u8; 8192])?;
+        same("byte", disk.read(4096, 512)?[0], depth as u8)?;
+    }
+    Ok(())
+}
+
+fn unknown_subsystem(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    let controller = target.connect("")?;
+    let disk = controller.disk(context)?;
+    ensure!(target.connect_to("nqn.2026-11.test:nothing", "").is_err(), "it is connected");
+    disk.write(0, &[9; 4096])?;
+    same("byte", disk.read(0, 512)?[0], 9)
+}
+
+fn reset(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    let controller = target.connect("")?;
+    let disk = controller.disk(context)?;
+    for round in 1..=5_u8 {
+        disk.write(0, &[round; 4096])?;
+        controller.reset()?;
+        controller.wait_for("live", context.patience())?;
+        same("byte", disk.read(0, 512)?[0], round)?;
+    }
+    Ok(())
+}
+
+fn many_times(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    for round in 0..context.count(50) {
+        let controller = target.connect("")?;
+        let disk = controller.disk(context)?;
+        disk.write(0, &[round as u8; 512]).with_context(|| format!("in round {round}"))?;
+        drop(disk);
+        controller.delete()?;
+    }
+    Ok(())
+}
+
+fn several_hosts(context: &Context) -> Result<()> {
+    let target = Target::new(context)?;
+    let hosts = ["a", "b", "c"].map(|name| {
+        format!(",hostnqn=nqn.2026-11.test:{name},hostid=0000000{name}-0000-0000-0000-000000000000")
+    });
+    let controllers: Vec<_> =
+        hosts.iter().map(|options| target.connect(options)).collect::<Result<_>>()?;
+    let disk = controllers[0].disk(context)?;
+    disk.write(0, &[5; 4096])?;
+    for controller in &controllers {
+        same("state", controller.attribute("state")?.as_str(), "live")?;
+    }
+    drop(controllers);
+    Ok(())
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Connections of our host to the stock target and to ours.
+
+use crate::context::Context;
+use crate::expect::same;
+use crate::machine::{self, KernelLog};
+use crate::nvme::{Pair, PortSettings, Target, NQN};
+use crate::tests::tests;
+use anyhow::{ensure, Context as _, Result};
+
+tests! { #![Nvme]
+    connects, 120, "Our host connects to the stock target and to ours, and disconnects";
+    default_address, 120, "Our host finds its adapter by route or by host_traddr, and the controller at port 4420";
+    queues, 120, "Our host has several queues of any depth, and no more than the target";
+    refused, 120, "Our host reports why it is not connected, and nothing is left of the attempt";
+    reset, 120, "Our host resets a controller, whose disk stays";
+    many_times, 300, "Our host connects and disconnects many times, and nothing is left";
+    events, 120, "Our host notices a namespace that the target enables or disables";
+    beside_the_stock_host, 120, "Our host and the stock host use one target at a time";
+}
+
+/// Calls a test with a target of each kind.
+pub(super) fn each(
+    context: &Context,
+    settings: PortSettings,
+    test: impl Fn(&Target) -> Result<()>,
+) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let target = Target::of(context, pair, settings)?;
+        test(&target).with_context(|| format!("with {pair:?}"))?;
+        drop(target);
+        machine::no_objects_left(1.0).with_context(|| format!("after {pair:?}"))?;
+    }
+    Ok(())
+}
+
+fn connects(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        same("state", controller.attribute("state")?.as_str(), "live")?;
+        same("transport", controller.attribute("transport")?.as_str(), "kdapl")?;
+        let disk = controller.disk(context)?;
+        disk.write(0, &[7; 4096])?;
+        same("byte", disk.read(0, 512)?[0], 7)?;
+        same("byte of the target", target.disk()?.read(0, 512)?[0], 7)?;
+        drop(disk);
+        controller.delete()?;
+        ensure!(!controller.exists(), "the controller exists after its deletion");
+        Ok(())
+    })
+}
+
+fn default_address(context: &Context) -> Result<()> {
+    let mut target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    target.stop_listening();
+    target.port = 4420;
+    target.listen()?;
+    let address = target.address;
+    for from in [String::new(), format!(",host_traddr={address}")] {
+        let controller = target.connect_by(&format!("traddr={address},nqn={NQN}{from}"))?;
+        same("state", controller.attribute("state")?.as_str(), "live")?;
+    }
+    Ok(())
+}
+
+fn queues(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        for (queues, depth, expected) in [(1, 16, 16), (2, 128, 128), (4, 32, 32), (1, 1024, 128)] {
+            let options = format!(",nr_io_queues={queues},queue_size={depth}");
+            let controller = target.connect(&options)?;
+            let disk = controller.disk(context)?;
+            let count = queues.min(std::thread::available_parallelism()?.get()) + 1;
+            same("queues", controller.attribute("queue_count")?, count.to_string())?;
+            same("last index", controller.attribute("sqsize")?, (expected - 1).to_string())?;
+            disk.write(0, &[depth as u8; 8192])?;
+            same("byte", disk.read(4096, 512)?[0], depth as u8)?;
+        }
+        Ok(())
+    })
+}
+
+/// Connects with options that must fail with this errno.
+fn fails_with(target: &Target, options: &str, errno: i32) -> Result<()> {
+    let Err(error) = target.connect_by(options) else {
+        anyhow::bail!("'{options}' is connected");
+    };
+    let errno_of = |error: &anyhow::Error| error.downcast_ref::<std::io::Error>()?.raw_os_error();
+    same("errno", errno_of(&error), Some(errno)).with_context(|| options.to_string())
+}
+
+fn refused(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let (address, port) = (target.address, target.port);
+        let before = machine::objects()?;
+        let to = |nqn: &str| format!("traddr={address},trsvcid={port},nqn={nqn}");
+        // The target answers Connect with a status.
+        fails_with(target, &to("nqn.2026-11.test:nothing"), libc::EIO)?;
+        fails_with(target, &format!("traddr={address},trsvcid=1,nqn={NQN}"), libc::ECONNRESET)?;
+        fails_with(target, &format!("traddr=elsewhere,nqn={NQN}"), libc::EINVAL)?;
+        fails_with(target, &format!("nqn={NQN}"), libc::EINVAL)?;
+        let unknown = format!("{},host_traddr=10.9.9.9", to(NQN));
+        fails_with(target, &unknown, libc::ENODEV)?;
+        // Our target has its own, and the connections that were refused end later.
+        context.until("all objects are gone", || Ok(machine::objects()? == before))?;
+        let controller = target.connect("")?;
+        fails_with(target, &to(NQN), libc::EALREADY)?;
+        controller.disk(context)?.write(0, &[9; 4096])
+    })
+}
+
+fn reset(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let disk = controller.disk(context)?;
+        for round in 1..=5_u8 {
+            disk.write(0, &[round; 4096])?;
+            controller.reset()?;
+            controller.wait_for("live", context.patience())?;
+            same("byte", disk.read(0, 512)?[0], round)?;
+        }
+        Ok(())
+    })
+}
+
+fn many_times(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        for round in 0..context.count(30) {
+            let controller = target.connect("")?;
+            let disk = controller.disk(context)?;
+            disk.write(0, &[round as u8; 512]).with_context(|| format!("in round {round}"))?;
+            drop(disk);
+            controller.delete()?;
+        }
+        Ok(())
+    })
+}
+
+/// A change of the namespaces is an asynchronous event, upon which the host scans them.
+fn events(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let path = controller.disk_path(context.patience())?;
+        for _ in 0..3 {
+            target.enable(false)?;
+            context.until("the disk goes", || Ok(!path.exists()))?;
+            target.enable(true)?;
+            controller.disk(context)?.write(0, &[3; 4096])?;
+        }
+        Ok(())
+    })
+}
+
+fn beside_the_stock_host(context: &Context) -> Result<()> {
+    let target = Target::of(context, Pair::Ours, PortSettings::default())?;
+    let (address, port) = (target.address, target.port);
+    let ours = target.connect("")?;
+    let log = KernelLog::from_now()?;
+    let stock = format!("transport=rdma,traddr={address},trsvcid={port},nqn={NQN}");
+    let stock = format!(
+        "{stock},hostnqn=nqn.2026-11.test:stock,hostid=00000001-0000-0000-0000-000000000000"
+    );
+    let stock = target.connect_as(&stock)?;
+    same("transport", stock.attribute("transport")?.as_str(), "rdma")?;
+    let disk = ours.disk(context)?;
+    disk.write(0, &[4; 4096])?;
+    drop(stock);
+    same("byte", disk.read(0, 512)?[0], 4)?;
+    let text = log.rest()?;
+    ensure!(!text.contains("error recovery"), "a connection was lost:\n{text}");
+    Ok(())
+}

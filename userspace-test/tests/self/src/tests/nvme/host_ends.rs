@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Ends of ports, devices, controllers and modules under load of our host.
+
+use super::host::each;
+use super::load::{broken, undisturbed};
+use crate::context::Context;
+use crate::machine::DeviceGuard;
+use crate::nvme::{Controller, Disk, Pair, PortSettings, Target};
+use crate::tests::tests;
+use anyhow::{ensure, Context as _, Result};
+use std::time::{Duration, Instant};
+
+tests! { #![Nvme]
+    port_returns, 300, "A port that goes and comes back under load of our host causes no error";
+    port_stays_away, 300, "Load of our host on a port that stays away ends with errors, and nothing hangs";
+    reset_under_load, 300, "Resets under load of our host cause no error";
+    deleted_under_load, 300, "A controller of our host that is deleted under load ends it";
+    unload, 300, "Our host's module is unloaded under load, and loaded again";
+    target_unload, 300, "The target's module is unloaded and loaded under load of our host, which causes no error";
+    command_times_out, 300, "A command of our host that is not answered times out, and the connection is made again";
+}
+
+// These remove the device.
+tests! { REMOVAL:
+    #[Nvme]
+    device_returns, 300, "A device that goes and comes back under load of our host causes no error";
+    #[Nvme]
+    device_stays_away, 300, "Load of our host on a device that stays away ends with errors, and nothing hangs";
+}
+
+/// Options of a host that connects again.
+const PATIENT: &str = ",ctrl_loss_tmo=120,reconnect_delay=1,keep_alive_tmo=5,nr_io_queues=2";
+
+/// Options of a host that gives up after three seconds.
+const IMPATIENT: &str = ",ctrl_loss_tmo=3,reconnect_delay=1,keep_alive_tmo=5,nr_io_queues=2";
+
+fn connect(context: &Context, target: &Target, options: &str) -> Result<(Controller, Disk)> {
+    let controller = target.connect(options)?;
+    let disk = controller.disk(context)?;
+    Ok((controller, disk))
+}
+
+/// Waits until a controller is gone.
+fn gone(context: &Context, controller: &Controller) -> Result<()> {
+    let start = Instant::now();
+    while controller.exists() {
+        ensure!(start.elapsed() < 6 * context.patience(), "the controller stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn port_returns(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let (controller, disk) = connect(context, target, PATIENT)?;
+        undisturbed(context, &disk, &target.disk()?, |load| {
+            for _ in 0..context.count(5) {
+                target.stop_listening();
+                controller.wait_for("connecting", 6 * context.patience())?;
+                target.listen()?;
+                controller.wait_for("live", 6 * context.patience())?;
+                load.progress(context)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn port_stays_away(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let (controller, disk) = connect(context, target, IMPATIENT)?;
+        broken(context, &disk, || {
+            target.stop_listening();
+            gone(context, &controller)
+        })
+    })
+}
+
+fn reset_under_load(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let (controller, disk) = connect(context, target, PATIENT)?;
+        undisturbed(context, &disk, &target.disk()?, |load| {
+            for _ in 0..context.count(10) {
+                controller.reset()?;
+                controller.wait_for("live", 6 * context.patience())?;
+                load.progress(context)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn deleted_under_load(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        for _ in 0..context.count(10) {
+            let (controller, disk) = connect(context, target, PATIENT)?;
+            broken(context, &disk, || controller.delete())?;
+        }
+        Ok(())
+    })
+}
+
+fn unload(context: &Context) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let mut target = Target::of(context, pair, PortSettings::default())?;
+        for _ in 0..context.count(3) {
+            let (controller, disk) = connect(context, &target, PATIENT)?;
+            broken(context, &disk, || {
+                target.unload_host();
+                Ok(())
+            })?;
+            ensure!(!controller.exists(), "the controller has no module");
+            target.load_host()?;
+        }
+    }
+    Ok(())
+}
+
+fn target_unload(context: &Context) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let mut target = Target::of(context, pair, PortSettings::default())?;
+        let (controller, disk) = connect(context, &target, PATIENT)?;
+        let behind = target.disk()?;
+        undisturbed(context, &disk, &behind, |load| {
+            for _ in 0..context.count(5) {
+                target.stop_listening();
+                target.unload();
+                target.load()?;
+                target.listen()?;
+                controller.wait_for("live", 6 * context.patience())?;
+                load.progress(context)?;
+            }
+            Ok(())
+        })
+        .with_context(|| format!("with {pair:?}"))?;
+    }
+    Ok(())
+}
+
+fn command_times_out(context: &Context) -> Result<()> {
+    const TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
+    let before = std::fs::read_to_string(TIMEOUT)?;
+    std::fs::write(TIMEOUT, "2")?;
+    let outcome = each(context, PortSettings::default(), |target| {
+        let (controller, disk) = connect(context, target, PATIENT)?;
+        let slow = target.slow_namespace(context)?;
+        let slow_disk = Disk::open(&slow)?;
+        // Answered after five seconds only, by a target that has lost the connection by then.
+        let reads = std::thread::spawn(move || slow_disk.try_read(0, 4096).map(drop));
+        controller.wait_for("connecting", 6 * context.patience())?;
+        controller.wait_for("live", 6 * context.patience())?;
+        disk.write(0, &[6; 4096])?;
+        controller.delete()?;
+        let read = reads.join().expect("the thread does not panic");
+        ensure!(read.is_err(), "the read succeeds");
+        Ok(())
+    });
+    std::fs::write(TIMEOUT, before.trim())?;
+    outcome
+}
+
+fn device_returns(context: &Context) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let target = Target::of(context, pair, PortSettings::default())?;
+        let (controller, disk) = connect(context, &target, PATIENT)?;
+        let device = DeviceGuard::new(context)?;
+        undisturbed(context, &disk, &target.disk()?, |load| {
+            for _ in 0..3 {
+                device.delete()?;
+                device.add()?;
+                // The stock target does not listen on a device that returns.
+                target.stop_listening();
+                target.listen()?;
+                load.progress(context)?;
+                controller.wait_for("live", 6 * context.patience())?;
+            }
+            Ok(())
+        })
+        .with_context(|| format!("with {pair:?}"))?;
+    }
+    Ok(())
+}
+
+fn device_stays_away(context: &Context) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let target = Target::of(context, pair, PortSettings::default())?;
+        let (controller, disk) = connect(context, &target, IMPATIENT)?;
+        let device = DeviceGuard::new(context)?;
+        broken(context, &disk, || {
+            device.delete()?;
+            gone(context, &controller)
+        })
+        .with_context(|| format!("with {pair:?}"))?;
+    }
+    Ok(())
+}

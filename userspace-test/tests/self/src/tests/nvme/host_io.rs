@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Data of our host, compared with the disk behind the target.
+
+use super::host::each;
+use super::io::{exchange, fio, run};
+use crate::context::Context;
+use crate::expect::same;
+use crate::nvme::{Disk, PortSettings};
+use crate::tests::tests;
+use anyhow::{ensure, Context as _, Result};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+tests! { #![Nvme]
+    sizes, 300, "Our host moves blocks of 512 bytes to 1 MiB unchanged, in both directions";
+    in_capsule, 300, "Our host's writes of all sizes arrive with any size of in-capsule data";
+    vectors, 120, "Our host moves vectors of pieces that begin and end within pages";
+    discard_and_flush, 120, "Our host discards blocks, which read as zeros, and a flush is answered";
+    verified, 600, "fio verifies random blocks of our host with checksums, with 32 of them outstanding";
+    depths, 300, "Each depth of a queue of our host works, with more blocks outstanding than it has";
+    file_system, 300, "A file tree on ext4 is the same after our host has connected again";
+}
+
+fn sizes(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let (disk, behind) = (controller.disk(context)?, target.disk()?);
+        (0..context.count(5)).try_for_each(|_| exchange(context, &disk, &behind))
+    })
+}
+
+fn in_capsule(context: &Context) -> Result<()> {
+    for inline in [0, 512, 4096, 8192, 16384] {
+        each(context, PortSettings { inline: Some(inline) }, |target| {
+            let controller = target.connect("")?;
+            exchange(context, &controller.disk(context)?, &target.disk()?)
+        })
+        .with_context(|| format!("with {inline} bytes"))?;
+    }
+    Ok(())
+}
+
+/// Length of a vector's piece, which is no multiple of a page.
+const PIECE: usize = 1536;
+
+/// Number of pieces of a vector.
+const PIECES: usize = 64;
+
+/// Reads or writes pieces by one call. Every second piece of the memory is left out.
+fn vector(disk: &Disk, memory: &mut [u8], is_write: bool) -> Result<()> {
+    let vectors: Vec<_> = memory
+        .chunks_exact_mut(2 * PIECE)
+        .map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: PIECE })
+        .collect();
+    let (file, count) = (disk.file.as_raw_fd(), vectors.len() as i32);
+    // SAFETY: the pieces are parts of `memory`, which is borrowed exclusively.
+    let moved = unsafe {
+        if is_write {
+            libc::pwritev(file, vectors.as_ptr(), count, 0)
+        } else {
+            libc::preadv(file, vectors.as_ptr(), count, 0)
+        }
+    };
+    ensure!(moved as usize == PIECE * PIECES, "{moved}: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+fn vectors(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let (disk, behind) = (controller.disk(context)?, target.disk()?);
+        let mut memory = vec![0; 2 * PIECE * PIECES + 512];
+        // A disk of blocks of 512 bytes takes memory at any multiple of 4 bytes.
+        let start = memory.as_ptr().align_offset(512);
+        let memory = &mut memory[start..start + 2 * PIECE * PIECES];
+        context.rng().fill(memory);
+        let sent: Vec<_> =
+            memory.chunks(2 * PIECE).flat_map(|part| &part[..PIECE]).copied().collect();
+        vector(&disk, memory, true)?;
+        ensure!(behind.read(0, sent.len())? == sent, "the pieces were written changed");
+        let mut expected = memory.to_vec();
+        let mut bytes = vec![0; sent.len()];
+        context.rng().fill(&mut bytes);
+        behind.write(0, &bytes)?;
+        for (part, piece) in expected.chunks_mut(2 * PIECE).zip(bytes.chunks(PIECE)) {
+            part[..PIECE].copy_from_slice(piece);
+        }
+        vector(&disk, memory, false)?;
+        ensure!(*memory == expected, "the pieces were read changed, or bytes between them");
+        Ok(())
+    })
+}
+
+fn discard_and_flush(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let disk = controller.disk(context)?;
+        disk.write(1 << 20, &vec![0xaa; 1 << 20])?;
+        disk.file.sync_all()?;
+        disk.discard((1 << 20) + 4096, 8192)?;
+        for (index, byte) in disk.read(1 << 20, 16384)?.iter().enumerate() {
+            let is_discarded = (4096..12288).contains(&index);
+            same("byte", *byte, if is_discarded { 0 } else { 0xaa })?;
+        }
+        Ok(())
+    })
+}
+
+fn verified(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let path = controller.disk_path(context.patience())?;
+        let size = format!("--size={}k", context.count(16 << 10));
+        fio(&path, &[&size, "--bs=4k", "--iodepth=32"])?;
+        fio(&path, &[&size, "--bsrange=512-1m", "--iodepth=8"])
+    })
+}
+
+fn depths(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        for depth in [16, 64, 128] {
+            let controller = target.connect(&format!(",queue_size={depth},nr_io_queues=1"))?;
+            let path = controller.disk_path(context.patience())?;
+            fio(&path, &["--size=1m", "--bs=64k", "--iodepth=256"])?;
+            fio(&path, &["--size=1m", "--bs=512", "--iodepth=256"])?;
+        }
+        Ok(())
+    })
+}
+
+fn file_system(context: &Context) -> Result<()> {
+    let place = Path::new("/tmp/kdapl-nvme-host");
+    std::fs::create_dir_all(place)?;
+    let sums = "cd /tmp/kdapl-nvme-host && busybox find . -type f | sort | busybox xargs sha256sum";
+    each(context, PortSettings::default(), |target| {
+        let mut controller = target.connect("")?;
+        let path = controller.disk_path(context.patience())?;
+        run("mkfs.ext4", &["-q", "-F", &path.to_string_lossy()])?;
+        let mount =
+            |path: &Path| run("mount", &[&path.to_string_lossy(), &place.to_string_lossy()]);
+        let unmount = || run("umount", &[&place.to_string_lossy()]);
+        mount(&path)?;
+        let made = run("cp", &["-r", "/usr/lib/modules", &place.to_string_lossy()]);
+        let before = made.and_then(|_| run("bash", &["-c", sums]));
+        unmount()?;
+        let before = before?;
+        ensure!(before.lines().count() > 10, "only these files were copied:\n{before}");
+        controller.delete()?;
+        controller = target.connect("")?;
+        mount(&controller.disk_path(context.patience())?)?;
+        let after = run("bash", &["-c", sums]);
+        unmount()?;
+        ensure!(after? == before, "the files have changed");
+        Ok(())
+    })
+}
