@@ -45,12 +45,15 @@ tests! {
     private_data_copied, 60, "In the kernel, the private data of an endpoint and of a request are copied, as many as there is room for";
     private_data_of_freed_ep, 60, "In the kernel, the event of an endpoint that has been freed has no private data";
     private_data_race, 120, "In the kernel, private data are copied whole, or refused, while another thread frees the endpoint or answers the request";
+    addresses_copied, 60, "In the kernel, the addresses of an endpoint and of a request are copied";
+    addresses_race, 120, "In the kernel, addresses are copied whole, or refused, while another thread frees the endpoint or answers the request";
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
     connect_refusals, 60, "In the kernel, each connect that must be refused gets the code of the table";
     null_evds, 120, "In the kernel, an endpoint without EVDs works, and reports its failure asynchronously";
     fault_table_is_complete, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
     faults, 300, "In the kernel, calls survive each failed allocation";
+    close_beside_each_call, 600, "In the kernel, each call ends and is refused afterwards while another thread closes the adapter";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
     region_addresses, 60, "In the kernel, static data is registered; unmapped memory is refused, and read-only memory for writing";
@@ -237,7 +240,7 @@ kernel_tests! {
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
     wait_threshold_and_timeout event_order handles names_of_codes cno_agent service_points common_connect
-    private_data_copied private_data_of_freed_ep private_data_race
+    private_data_copied private_data_of_freed_ep private_data_race addresses_copied addresses_race
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
@@ -252,7 +255,7 @@ kernel_tests! {
     fmr_thousand_rounds fmr_takes_completions fmr_endpoint_freed fmr_race fmr_states fmr_zones
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr
     rmr_remote_invalidate
-    rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
+    rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
 }
 
 /// Source of the module's list of exports.
