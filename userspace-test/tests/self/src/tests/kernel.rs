@@ -68,6 +68,8 @@ tests! {
     lmr_free_during_request, 60, "In the kernel, an LMR is in use while a request may read it, and suppressed requests end by themselves";
     lmr_free_during_srq_receive, 60, "In the kernel, an LMR is in use while an SRQ has a receive for it";
     lmr_free_beside_ep_free, 120, "In the kernel, an LMR is freed no earlier than the endpoint whose receives name it";
+    lmr_free_beside_list_post, 120, "In the kernel, an LMR that is freed beside the post of a list is freed if and only if no DTO of the list was posted";
+    lmr_free_beside_connect, 120, "In the kernel, an LMR is in use while a receive that was posted before the connection names it, and a refused free changes nothing";
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
     remote_private_data, 60, "In the kernel, a peer uses memory whose context it got with the connection request, and no other byte";
     remote_message, 60, "In the kernel, a peer uses memory whose context it got in a message";
@@ -245,7 +247,8 @@ kernel_tests! {
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
     argument_numbers_of_service_point_calls lmr_free_during_receive lmr_free_after_slot_reuse
-    lmr_free_during_request lmr_free_during_srq_receive lmr_free_beside_ep_free remote_private_data remote_message remote_bounds
+    lmr_free_during_request lmr_free_during_srq_receive lmr_free_beside_ep_free lmr_free_beside_list_post lmr_free_beside_connect
+    remote_private_data remote_message remote_bounds
     remote_privileges remote_atomics remote_free remote_other_zone remote_rmr remote_invalidate
     remote_threads region_physical region_physical_var_pages region_scatterlist region_bvecs
     region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals
