@@ -14,10 +14,7 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::{
-        passive::Cr,
-        prelude::*, //
-    },
+    dat::passive::Cr,
     model::handle::KernelHandle, //
 };
 use kdapl_bindings::__kernel_sockaddr_storage;
