@@ -40,9 +40,10 @@ DAT_IA_ATTR ia_attr;
 u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
-	upcall_tests, race_tests, traffic_tests, object_tests, private_data_tests, address_tests,
-	extension_tests, memory_tests, lmr_use_tests, remote_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
-	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, fault_tests, close_tests, argument_tests,
+	upcall_tests, race_tests, traffic_tests, event_order_tests, removal_tests, object_tests,
+	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests, remote_tests,
+	remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests, fmr_memory_tests,
+	fmr_end_tests, fmr_refusal_tests, srq_tests, fault_tests, close_tests, argument_tests,
 };
 
 static struct dentry *folder;

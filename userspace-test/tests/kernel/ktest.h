@@ -35,6 +35,8 @@ struct ktest {
 extern const struct ktest upcall_tests[];
 extern const struct ktest race_tests[];
 extern const struct ktest traffic_tests[];
+extern const struct ktest event_order_tests[];
+extern const struct ktest removal_tests[];
 extern const struct ktest object_tests[];
 extern const struct ktest private_data_tests[];
 extern const struct ktest address_tests[];
@@ -42,6 +44,7 @@ extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest lmr_use_tests[];
 extern const struct ktest remote_tests[];
+extern const struct ktest remote_thread_tests[];
 extern const struct ktest region_tests[];
 extern const struct ktest region_limit_tests[];
 extern const struct ktest rmr_tests[];
