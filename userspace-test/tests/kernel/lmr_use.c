@@ -144,7 +144,8 @@ static int lmr_free_during_srq_receive(void)
 	segments[1] = part(&buffer, 0, 32);
 	OK(dat_srq_post_recv(srq, 2, segments, cookie(1)));
 	TRY(refused(&buffer));
-	OK(dat_srq_resize(srq, 8));
+	/* siw cannot resize it. */
+	SAME(dat_srq_resize(srq, 8), is_iwarp ? DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED : DAT_SUCCESS);
 	TRY(refused(&buffer));
 	OK(dat_srq_free(srq));
 	OK(dat_lmr_free(buffer.lmr.handle));
