@@ -1264,10 +1264,11 @@ typedef u64 DAT_EP_PARAM_MASK;
  * @ia_handle: IA of the EP
  * @ep_state: state of the EP
  * @local_ia_address_ptr: local address, of family 0 if it is not known; valid until the EP is freed
- *         or connects again
+ *         or connects again. If another thread may end it meanwhile, use kdapl_ep_addresses(), which
+ *         copies the addresses.
  * @local_port_qual: local port of the connection, or 0
- * @remote_ia_address_ptr: address of the peer, of family 0 if it is not known; valid until the EP
- *         is freed or connects again
+ * @remote_ia_address_ptr: address of the peer, of family 0 if it is not known; valid as long as
+ *         @local_ia_address_ptr
  * @remote_port_qual: connection qualifier that the EP connected to, or port of the accepted request
  * @pz_handle: PZ, or DAT_HANDLE_NULL
  * @recv_evd_handle: EVD for completions of receives, or DAT_HANDLE_NULL
@@ -1437,6 +1438,19 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
  */
 DAT_RETURN kdapl_ep_private_data(DAT_EP_HANDLE ep, DAT_COUNT *private_data_size,
 				 void *private_data);
+/**
+ * kdapl_ep_addresses() - copy the addresses of an EP's connection
+ * @ep: EP
+ * @local: out: local address, of family 0 if it is not known; may be NULL
+ * @remote: out: address of the peer, of family 0 if it is not known; may be NULL
+ *
+ * Both are addresses of the same connection. Any thread may free the EP meanwhile: the call then
+ * copies them, or returns DAT_INVALID_HANDLE. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_ep_addresses(DAT_EP_HANDLE ep, struct __kernel_sockaddr_storage *local,
+			      struct __kernel_sockaddr_storage *remote);
 /**
  * dat_ep_set_watermark() - limit the receive buffers that an EP has
  * @ep: EP
@@ -1804,7 +1818,8 @@ typedef struct dat_csp_param {
 
 /**
  * struct dat_cr_param - parameters of a CR
- * @remote_ia_address_ptr: address of the peer; valid as long as @private_data
+ * @remote_ia_address_ptr: address of the peer; valid as long as @private_data. kdapl_cr_address()
+ *         copies it.
  * @remote_port_qual: port of the peer
  * @private_data_size: size of @private_data
  * @private_data: private data of the request. They are part of the CR: valid until dat_cr_accept(),
@@ -1949,6 +1964,17 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
  */
 DAT_RETURN kdapl_cr_private_data(DAT_CR_HANDLE cr, DAT_COUNT *private_data_size,
 				 void *private_data);
+/**
+ * kdapl_cr_address() - copy the address of the peer of a CR
+ * @cr: CR
+ * @remote: out: address of the peer; may be NULL
+ *
+ * Any thread may answer the CR meanwhile: the call then copies the address, or returns
+ * DAT_INVALID_HANDLE. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_cr_address(DAT_CR_HANDLE cr, struct __kernel_sockaddr_storage *remote);
 /**
  * dat_cr_accept() - accept a CR
  * @cr: CR, freed on success

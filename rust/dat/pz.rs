@@ -145,7 +145,7 @@ impl Region {
     fn allows(&self, to: Use) -> bool {
         match to {
             Use::Read => true,
-            Use::Write => self.writable,
+            Use::Write | Use::WaitingReceive => self.writable,
         }
     }
 
@@ -173,6 +173,9 @@ pub(super) enum Use {
     Read,
     /// Receive or RDMA read: the device writes to the memory.
     Write,
+    /// Receive that has waited for a connection. `dat_lmr_free` finds it, and then fails, so that
+    /// hidden memory stays.
+    WaitingReceive,
 }
 
 /// Protection Zone.
@@ -341,11 +344,13 @@ impl Pz {
         let regions = self.regions.lock();
         let (protection, privileges) = match to {
             Use::Read => (Subtype::ProtectionRead, Subtype::PrivilegesRead),
-            Use::Write => (Subtype::ProtectionWrite, Subtype::PrivilegesWrite),
+            Use::Write | Use::WaitingReceive => {
+                (Subtype::ProtectionWrite, Subtype::PrivilegesWrite)
+            }
         };
         match regions.get(&segment.context) {
             Some(region) if region.holds(segment.address, segment.length) => {
-                if region.is_hidden {
+                if region.is_hidden && to != Use::WaitingReceive {
                     return Err(DatError::new(Kind::ProtectionViolation, protection));
                 }
                 if !region.allows(to) {

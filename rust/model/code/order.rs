@@ -121,6 +121,8 @@ orders! {
     kdapl_ep_post_list(_, Dtos, Operation | SegmentCount | Segments | RemoteSegment | Flags, _);
     kdapl_ep_private_data(_, PrivateDataSize, PrivateData);
     kdapl_cr_private_data(_, PrivateDataSize, PrivateData);
+    kdapl_ep_addresses(_, _, _);
+    kdapl_cr_address(_, _);
 }
 
 // Shared Receive Queues.

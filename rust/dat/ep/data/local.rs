@@ -234,7 +234,9 @@ impl Ep {
     /// event.
     ///
     /// It needs none if no earlier request is unfinished: the driver repeats requests from the
-    /// oldest unfinished one on, and a registration finishes when it is carried out.
+    /// oldest unfinished one on, and a registration finishes when it is carried out. A timer of the
+    /// driver can expire between the two. An invalidation would not prevent that: see
+    /// `docs/drivers.md`.
     fn post_barrier(&self, inner: &mut Inner, region: &Arc<FastMr>) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         if !qp.repeats_registrations() || !inner.has_unfinished_requests() {
