@@ -33,6 +33,8 @@ pub struct PortSettings {
     pub inline: Option<u32>,
     /// Parameters of the module.
     pub parameters: &'static str,
+    /// Address to listen at, other than that of the test's host.
+    pub address: Option<IpAddr>,
 }
 
 /// Transports of both ends.
@@ -108,7 +110,7 @@ impl Target {
         }
         load_modules()?;
         let mut target = Self {
-            address: context.server_address(),
+            address: settings.address.unwrap_or(context.server_address()),
             port: context.port() as u16,
             settings,
             pair,

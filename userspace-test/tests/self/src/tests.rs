@@ -238,6 +238,7 @@ pub fn all() -> Vec<Test> {
         nvme::io::TESTS,
         nvme::ends::TESTS,
         nvme::hostile::TESTS,
+        nvme::link::TESTS,
         nvme::host::TESTS,
         nvme::host_io::TESTS,
         nvme::host_ends::TESTS,

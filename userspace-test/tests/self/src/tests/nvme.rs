@@ -10,4 +10,5 @@ pub mod host_hostile;
 pub mod host_io;
 pub mod hostile;
 pub mod io;
+pub mod link;
 mod load;
