@@ -189,7 +189,10 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RECEIVE_WITH_INVALIDATE	4
 #define DAT_DTO_LMR_FMR			6
 #define DAT_DTO_LMR_INVALIDATE		7
-/* Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT; as in <uapi/rdma/kdapl.h>. */
+/*
+ * Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT. The user's header defines
+ * the same.
+ */
 #define KDAPL_DTO_SEND_WITH_INVALIDATE	0x100
 
 typedef u32 DAT_COMPLETION_FLAGS;

@@ -35,6 +35,8 @@ use kernel::{
 
 #[allow(
     clippy::all,
+    clippy::ptr_as_ptr,
+    clippy::ref_as_ptr,
     clippy::undocumented_unsafe_blocks,
     dead_code,
     improper_ctypes,

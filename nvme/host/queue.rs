@@ -122,7 +122,7 @@ impl Queue {
             is_live: Atomic::new(false),
             link <- new_mutex!(None, "nvme_kdapl::Queue::link"),
         });
-        Ok(Arc::pin_init(queue, GFP_KERNEL)?)
+        Arc::pin_init(queue, GFP_KERNEL)
     }
 
     pub(crate) fn is_live(&self) -> bool {

@@ -122,7 +122,7 @@ impl Handler for Responses {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Dto(dto) if dto.is_success() => self.succeeded(dto),
-            Event::Dto(_) => self.ctrl.start_recovery(),
+            Event::Dto(dto) => self.failed(&dto),
             Event::Connection(_, Connection::Established) => {}
             Event::Connection(..) => self.ctrl.start_recovery(),
             _ => {}
@@ -131,6 +131,18 @@ impl Handler for Responses {
 }
 
 impl Responses {
+    /// A request or a receive has failed. Those of a connection that has ended are flushed.
+    fn failed(&self, dto: &Completion) {
+        if !dto.is_flushed() {
+            let (number, operation, status) = (self.queue.number, dto.operation, dto.status);
+            dev_err!(
+                self.ctrl.device(),
+                "queue {number}: {operation:?} failed: status {status}\n"
+            );
+        }
+        self.ctrl.start_recovery();
+    }
+
     fn succeeded(&self, dto: Completion) {
         let done = match dto.operation {
             Operation::Send => Ok(self.queue.with_link(|link| link.sent(dto)).flatten()),

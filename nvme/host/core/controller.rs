@@ -66,7 +66,7 @@ pub(crate) struct Controller<T: Transport> {
     /// The I/O tag set exists.
     pub(super) has_io_tags: Atomic<bool>,
     /// The controller owns its options.
-    pub(super) is_listed: Atomic<bool>,
+    pub(super) is_created: Atomic<bool>,
     transport: T,
 }
 
@@ -95,7 +95,7 @@ impl<T: Transport> Controller<T> {
             io_ops: ops::io_ops::<T>(),
             io_queues: Opaque::new([0; TYPES]),
             has_io_tags: Atomic::new(false),
-            is_listed: Atomic::new(false),
+            is_created: Atomic::new(false),
             transport: T::new(addresses, queues)?,
         }? Error)
     }

@@ -53,7 +53,8 @@ pub(super) unsafe fn create<T: Transport>(
     let addresses = unsafe { Addresses::parse(opts) }?;
     // SAFETY: By the safety requirement.
     let options = unsafe { &*opts };
-    if !options.duplicate_connect && exists(opts) {
+    // SAFETY: By the safety requirement.
+    if !options.duplicate_connect && unsafe { exists(opts) } {
         return Err(Error::from_errno(-(bindings::EALREADY as i32)));
     }
     let queues = options.nr_io_queues + options.nr_write_queues + 1;
@@ -105,34 +106,42 @@ unsafe fn add<T: Transport>(
     Ok(ctrl)
 }
 
-/// Connects a new controller, and lists it.
+/// Lists a new controller, and connects it.
 fn connect<T: Transport>(this: &Controller<T>) -> Result {
     this.alloc_admin_tags()?;
     this.change_state(State::CONNECTING);
-    let outcome = T::set_up(this).map_err(|status| {
+    let outcome = list(this.raw()).and_then(|()| {
         // A status of NVMe is no errno.
-        to_result(status.min(0)).err().unwrap_or(EIO)
+        T::set_up(this).map_err(|status| to_result(status.min(0)).err().unwrap_or(EIO))
     });
+    match outcome {
+        Ok(()) => this.is_created.store(true, Relaxed),
+        Err(_) => {
+            unlist(this.raw());
+            this.remove_tags();
+        }
+    }
     outcome
-        .and_then(|()| list(this))
-        .inspect_err(|_| this.remove_tags())
 }
 
-fn list<T: Transport>(this: &Controller<T>) -> Result {
-    CONTROLLERS.lock().push(Listed(this.raw()), GFP_KERNEL)?;
-    this.is_listed.store(true, Relaxed);
-    Ok(())
+fn list(ctrl: *mut bindings::nvme_ctrl) -> Result {
+    Ok(CONTROLLERS.lock().push(Listed(ctrl), GFP_KERNEL)?)
 }
 
 /// Returns whether a controller has the addresses and names of these options.
-fn exists(opts: *mut bindings::nvmf_ctrl_options) -> bool {
+///
+/// # Safety
+///
+/// The options are valid.
+unsafe fn exists(opts: *mut bindings::nvmf_ctrl_options) -> bool {
     let controllers = CONTROLLERS.lock();
-    // SAFETY: The list has valid controllers, as `unlist` takes the lock before they are freed.
+    // SAFETY: By the safety requirement. The list has valid controllers, as `unlist` takes the lock
+    // before they are freed.
     let is_same = |one: &Listed| unsafe { bindings::nvmf_ip_options_match(one.0, opts) };
     controllers.iter().any(is_same)
 }
 
-/// Takes a controller that is being freed out of the list.
+/// Takes a controller that is not to be used any more out of the list.
 pub(super) fn unlist(ctrl: *mut bindings::nvme_ctrl) {
     CONTROLLERS.lock().retain(|one| one.0 != ctrl);
 }

@@ -37,7 +37,7 @@ unsafe extern "C" fn free_ctrl<T: Transport>(ctrl: *mut bindings::nvme_ctrl) {
     create::unlist(ctrl);
     // SAFETY: By the safety requirement. `create` has made the controller from a box.
     let this = unsafe { KBox::from_raw(ctrl.cast::<Controller<T>>()) };
-    if this.is_listed.load(kernel::sync::atomic::Relaxed) {
+    if this.is_created.load(kernel::sync::atomic::Relaxed) {
         // SAFETY: A controller that was created owns its options.
         unsafe { bindings::nvmf_free_options((*ctrl).opts) };
     }

@@ -113,7 +113,7 @@ unsafe extern "C" fn queue_rq<T: Transport, const ADMIN: bool>(
         Err(Refused::Busy(request)) => return request.retry_later(),
         Err(Refused::Path(request)) => request.fail_path(),
     }
-    bindings::KDAPL_NVME_OK as _
+    bindings::KDAPL_NVME_OK as blk_status_t
 }
 
 /// # Safety

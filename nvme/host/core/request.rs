@@ -201,12 +201,12 @@ impl Request {
     pub(super) fn retry_later(self) -> bindings::blk_status_t {
         if self.pdu().users.load(Relaxed) != 1 {
             self.fail_path();
-            return bindings::KDAPL_NVME_OK as _;
+            return bindings::KDAPL_NVME_OK as bindings::blk_status_t;
         }
         self.take_right();
         // SAFETY: The request is valid, and has no other user.
         unsafe { bindings::nvme_cleanup_cmd(self.rq.as_ptr()) };
-        bindings::KDAPL_NVME_RESOURCE as _
+        bindings::KDAPL_NVME_RESOURCE as bindings::blk_status_t
     }
 }
 

@@ -164,7 +164,10 @@ impl<T: Transport> Controller<T> {
 
     /// Changes the tag set to the present number of queues, while it has no requests.
     pub(crate) fn update_queues(&self) -> Outcome {
-        // SAFETY: The I/O tag set exists: set-ups after the first call this.
+        if !self.has_io_tags.load(Relaxed) {
+            return Err(ENODEV.to_errno());
+        }
+        // SAFETY: The I/O tag set exists.
         unsafe {
             bindings::nvme_start_freeze(self.raw());
             bindings::nvme_unquiesce_io_queues(self.raw());

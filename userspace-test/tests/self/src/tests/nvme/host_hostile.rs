@@ -4,12 +4,12 @@
 
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::{connection, same};
+use crate::expect::{connection, done, same};
 use crate::machine::KernelLog;
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{CompletionFlags, ConnectionEvent, DtoStatus, Event};
+use libkdapl::{CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Ia};
 use std::fs;
 use std::thread;
 
@@ -27,6 +27,12 @@ tests! { #![Nvme]
 /// Time within which an admin command must be answered, in seconds.
 const ADMIN_TIMEOUT: &str = "/sys/module/nvme_core/parameters/admin_timeout";
 
+/// Port of this process.
+struct Port {
+    listener: Listener,
+    ia: Ia,
+}
+
 /// Target in this process, with one connection.
 struct Fake {
     end: End,
@@ -41,13 +47,13 @@ const REFUSED: u16 = 0x4182;
 
 impl Fake {
     /// Accepts a connection, and takes the Connect command.
-    fn new(context: &Context, listener: &Listener) -> Result<Self> {
-        let end = End::new(&context.open()?, Shape::default())?;
+    fn new(context: &Context, port: &Port) -> Result<Self> {
+        let end = End::new(&port.ia, Shape::default())?;
         end.receive(0, 4096, 0)?;
         // The format, and the number of receives.
         let mut reply = [0; 32];
         reply[2] = 16;
-        listener.request(context)?.accept(&end.ep, &reply)?;
+        port.listener.request(context)?.accept(&end.ep, &reply)?;
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
         match context.next(&end.recv)? {
             Event::Dto(dto) if dto.status == DtoStatus::Success && dto.length == 64 => {}
@@ -61,10 +67,17 @@ impl Fake {
         u16::from_le_bytes([self.command[2], self.command[3]])
     }
 
-    /// Sends the first `length` bytes of a response.
-    fn respond(&self, command_id: u16, status: u16, length: usize) -> Result<()> {
+    /// Sends the first `length` bytes of a response, and waits until it has arrived.
+    fn respond(
+        &self,
+        context: &Context,
+        command_id: u16,
+        status: u16,
+        length: usize,
+    ) -> Result<()> {
         self.prepare(command_id, status);
-        self.end.send(RESPONSE, length, 0)
+        self.end.send(RESPONSE, length, 0)?;
+        done(&context.next(&self.end.request)?, DtoOperation::Send, length as u64, 0).map(drop)
     }
 
     fn prepare(&self, command_id: u16, status: u16) {
@@ -84,18 +97,19 @@ impl Fake {
 }
 
 /// Lets the host connect to a target of this process, which must fail. Returns the host's messages.
-fn attack(context: &Context, answer: impl FnOnce(&Listener) -> Result<()>) -> Result<String> {
+fn attack(context: &Context, answer: impl FnOnce(&Port) -> Result<()>) -> Result<String> {
     let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
     let good = target.connect("")?;
     let disk = good.disk(context)?;
     let log = KernelLog::from_now()?;
     let before = fs::read_to_string(ADMIN_TIMEOUT)?;
     fs::write(ADMIN_TIMEOUT, "2")?;
-    let listener = Listener::new(context, &context.open()?)?;
-    let options = format!("traddr={},trsvcid={},nqn={NQN}", target.address, listener.port);
+    let ia = context.open()?;
+    let port = Port { listener: Listener::new(context, &ia)?, ia };
+    let options = format!("traddr={},trsvcid={},nqn={NQN}", target.address, port.listener.port);
     let (outcome, answered) = thread::scope(|scope| {
         let host = scope.spawn(|| target.connect_by(&options).map(drop));
-        let answered = answer(&listener);
+        let answered = answer(&port);
         (host.join().expect("the thread does not panic"), answered)
     });
     fs::write(ADMIN_TIMEOUT, before.trim())?;
@@ -111,7 +125,7 @@ fn attack(context: &Context, answer: impl FnOnce(&Listener) -> Result<()>) -> Re
 fn reported(
     context: &Context,
     message: &str,
-    answer: impl FnOnce(&Listener) -> Result<()>,
+    answer: impl FnOnce(&Port) -> Result<()>,
 ) -> Result<()> {
     let text = attack(context, answer)?;
     ensure!(text.contains(message), "'{message}' is not in:\n{text}");
@@ -119,15 +133,15 @@ fn reported(
 }
 
 fn rejected(context: &Context) -> Result<()> {
-    reported(context, "queue 0 was rejected: status 6", |listener| {
-        Ok(listener.request(context)?.reject(&[0, 0, 6, 0])?)
+    reported(context, "queue 0 was rejected: status 6", |port| {
+        Ok(port.listener.request(context)?.reject(&[0, 0, 6, 0])?)
     })
 }
 
 fn refuses_connect(context: &Context) -> Result<()> {
-    reported(context, "Connect", |listener| {
-        let fake = Fake::new(context, listener)?;
-        fake.respond(fake.command_id(), REFUSED, 16)?;
+    reported(context, "Connect", |port| {
+        let fake = Fake::new(context, port)?;
+        fake.respond(context, fake.command_id(), REFUSED, 16)?;
         end_of(context, &fake)
     })
 }
@@ -138,48 +152,48 @@ fn end_of(context: &Context, fake: &Fake) -> Result<()> {
 }
 
 fn silent(context: &Context) -> Result<()> {
-    reported(context, "a command of queue 0 has timed out", |listener| {
-        let fake = Fake::new(context, listener)?;
+    reported(context, "a command of queue 0 has timed out", |port| {
+        let fake = Fake::new(context, port)?;
         end_of(context, &fake)
     })
 }
 
 fn vanishes(context: &Context) -> Result<()> {
-    attack(context, |listener| Fake::new(context, listener).map(drop)).map(drop)
+    attack(context, |port| Fake::new(context, port).map(drop)).map(drop)
 }
 
 fn unknown_command(context: &Context) -> Result<()> {
-    reported(context, "a response has no command", |listener| {
-        let fake = Fake::new(context, listener)?;
+    reported(context, "a response has no command", |port| {
+        let fake = Fake::new(context, port)?;
         // Another generation of the tag, a tag without a command, and one beyond the queue.
         let id = fake.command_id();
         for other in [id ^ 0x1000, id ^ 1, id | 0xfff] {
-            fake.respond(other, 0, 16)?;
+            fake.respond(context, other, 0, 16)?;
         }
         end_of(context, &fake)
     })
 }
 
 fn answers_twice(context: &Context) -> Result<()> {
-    reported(context, "a response has no command", |listener| {
-        let fake = Fake::new(context, listener)?;
-        fake.respond(fake.command_id(), REFUSED, 16)?;
-        fake.respond(fake.command_id(), REFUSED, 16)?;
+    reported(context, "a response has no command", |port| {
+        let fake = Fake::new(context, port)?;
+        fake.respond(context, fake.command_id(), REFUSED, 16)?;
+        fake.respond(context, fake.command_id(), REFUSED, 16)?;
         end_of(context, &fake)
     })
 }
 
 fn short_response(context: &Context) -> Result<()> {
-    reported(context, "a response is short", |listener| {
-        let fake = Fake::new(context, listener)?;
-        fake.respond(fake.command_id(), 0, 12)?;
+    reported(context, "a response is short", |port| {
+        let fake = Fake::new(context, port)?;
+        fake.respond(context, fake.command_id(), 0, 12)?;
         end_of(context, &fake)
     })
 }
 
 fn foreign_key(context: &Context) -> Result<()> {
-    attack(context, |listener| {
-        let fake = Fake::new(context, listener)?;
+    attack(context, |port| {
+        let fake = Fake::new(context, port)?;
         let [.., k0, k1, k2, k3, _] = *fake.command.first_chunk::<40>().expect("a command");
         let key = u32::from_le_bytes([k0, k1, k2, k3]);
         fake.respond_with_key(key ^ 0x100)?;
