@@ -189,8 +189,8 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RECEIVE_WITH_INVALIDATE	4
 #define DAT_DTO_LMR_FMR			6
 #define DAT_DTO_LMR_INVALIDATE		7
-/* Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT. */
-#define KDAPL_DTO_SEND_WITH_INVALIDATE	0x10000
+/* Of kdapl_ep_post_list() only; its completion is DAT_DTO_SEND. Not of DAT; as in <uapi/rdma/kdapl.h>. */
+#define KDAPL_DTO_SEND_WITH_INVALIDATE	0x100
 
 typedef u32 DAT_COMPLETION_FLAGS;
 #define DAT_COMPLETION_DEFAULT_FLAG		0x00
@@ -718,6 +718,23 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  * the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR.
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
+/**
+ * kdapl_lmr_free_unused() - free an LMR that no DTO in flight uses
+ * @lmr: LMR
+ *
+ * As dat_lmr_free(), but does not look for DTOs that name memory of dat_lmr_kcreate(): the caller
+ * knows that each of them has completed, or its EP was freed. A DTO with
+ * DAT_COMPLETION_SUPPRESS_FLAG has completed when a later request of its EP has. If that is wrong,
+ * the device accesses memory that the consumer has freed. The cost does not depend on the number of
+ * EPs and DTOs, so that a storage target can map memory for each command. Not a call of DAT.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while an RMR is bound to the
+ * memory, or the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding;
+ * DAT_RESERVED_LMR.
+ */
+DAT_RETURN kdapl_lmr_free_unused(DAT_LMR_HANDLE lmr);
 
 /**
  * dat_lmr_allocate() - create an LMR for memory that requests register and invalidate

@@ -6,16 +6,17 @@
 #![allow(unsafe_code, reason = "this is the place for it")]
 
 mod answers;
+mod cancel;
 mod command;
 mod ops;
 mod port;
 mod queues;
-mod repair;
 mod sgl;
 mod submission;
 
 pub(crate) use self::{
     answers::Answers,
+    cancel::cancel_delayed,
     command::{
         Answered,
         Idle,
@@ -31,6 +32,5 @@ pub(crate) use self::{
         Settings, //
     },
     queues::Queues,
-    repair::cancel_delayed,
     submission::SubmissionQueue,
 };

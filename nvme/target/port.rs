@@ -181,7 +181,7 @@ impl Port {
     /// Stops to listen, and disconnects the queues of the port, which end later. Context: process.
     pub(crate) fn close(self: &Arc<Self>) {
         self.set(State::Closed);
-        cancel_delayed(self);
+        cancel_delayed::<Self, 0>(self);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     adapter::Adapter,
     capsule::Capsule,
     nvmet::{
+        cancel_delayed,
         workqueue,
         Answered,
         Answers,
@@ -32,7 +33,7 @@ use kdat::{
     Streams, //
 };
 use kernel::{
-    impl_has_work, new_work,
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_work,
     prelude::*,
     sync::{
         atomic::{
@@ -42,7 +43,9 @@ use kernel::{
         Arc,
         ArcBorrow, //
     },
+    time::msecs_to_jiffies,
     workqueue::{
+        DelayedWork,
         Work,
         WorkItem, //
     },
@@ -54,6 +57,7 @@ const CONNECTION_EVENTS: u32 = 8;
 /// Work items of a queue.
 const RESPOND: u64 = 0;
 const RELEASE: u64 = 1;
+const WATCH: u64 = 2;
 
 /// Queue of a host.
 #[pin_data]
@@ -70,6 +74,8 @@ pub(crate) struct Queue {
     respond: Work<Self, RESPOND>,
     #[pin]
     release: Work<Self, RELEASE>,
+    #[pin]
+    watch: DelayedWork<Self, WATCH>,
     /// After the Endpoint and the dispatcher.
     pub(crate) adapter: Arc<Adapter>,
 }
@@ -77,6 +83,10 @@ pub(crate) struct Queue {
 impl_has_work! {
     impl HasWork<Self, RESPOND> for Queue { self.respond }
     impl HasWork<Self, RELEASE> for Queue { self.release }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, WATCH> for Queue { self.watch }
 }
 
 impl Queue {
@@ -154,6 +164,7 @@ impl Queue {
                 is_released: Atomic::new(false),
                 respond <- new_work!("Queue::respond"),
                 release <- new_work!("Queue::release"),
+                watch <- new_delayed_work!("Queue::watch"),
                 adapter: adapter.clone(),
             }),
             GFP_KERNEL,
@@ -171,7 +182,10 @@ impl Queue {
             idle.push(Idle::new(response)?, GFP_KERNEL)?;
         }
         let server = Server::new(self.clone(), idle, requests);
-        Ok(self.evd.set_handler(server)?)
+        self.evd.set_handler(server)?;
+        let patience = msecs_to_jiffies(crate::connect_timeout_ms());
+        let _ = workqueue().enqueue_delayed::<Arc<Self>, WATCH>(self.clone(), patience);
+        Ok(())
     }
 
     fn post_receives(&self, depths: Depths, qid: u16) -> Result {
@@ -245,9 +259,23 @@ impl WorkItem<RELEASE> for Queue {
     /// no DTO has a command, after the second no command is started, and after the third all are
     /// answered.
     fn run(this: Arc<Self>) {
+        cancel_delayed::<Self, WATCH>(&this);
         Queues::remove(&this);
         this.ep.free();
         this.evd.free();
         this.submission.destroy();
+    }
+}
+
+impl WorkItem<WATCH> for Queue {
+    type Pointer = Arc<Self>;
+
+    /// Ends a queue whose host has not connected it to a controller: the controller's keep-alive
+    /// does not watch it.
+    fn run(this: Arc<Self>) {
+        if this.submission.controller().is_none() {
+            pr_warn!("a host has connected to no controller in time\n");
+            this.release();
+        }
     }
 }

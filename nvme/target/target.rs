@@ -50,11 +50,14 @@ mod slots;
 #[allow(dead_code, reason = "the host uses the rest")]
 mod wire;
 
+use core::borrow::Borrow;
 use kernel::prelude::*;
 use nvmet::Registration;
 
 #[allow(
     clippy::all,
+    clippy::ptr_as_ptr,
+    clippy::ref_as_ptr,
     clippy::undocumented_unsafe_blocks,
     dead_code,
     improper_ctypes,
@@ -85,6 +88,21 @@ module! {
     license: "Dual BSD/GPL",
     alias: ["nvmet-transport-1"],
     imports_ns: ["KDAPL"],
+    params: {
+        connect_timeout_ms: u32 {
+            default: 30000,
+            description: "time within which a host connects a queue to a controller",
+        },
+    },
+}
+
+/// Returns the time within which a host connects a queue to a controller.
+fn connect_timeout_ms() -> u32 {
+    /// Returns the value of a parameter, which Linux 7.2 borrows.
+    fn value(value: impl Borrow<u32>) -> u32 {
+        *value.borrow()
+    }
+    value(module_parameters::connect_timeout_ms.value())
 }
 
 struct Target {

@@ -58,6 +58,7 @@ EXPORT_SYMBOL_NS_GPL(dat_ep_dup_connect, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_common_connect, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_disconnect, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_get_status, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(kdapl_lmr_free_unused, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(kdapl_ep_private_data, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(kdapl_ep_addresses, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(kdapl_ep_post_list, "KDAPL");

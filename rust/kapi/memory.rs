@@ -155,4 +155,10 @@ export! {
         let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
         adapter.ia.free_lmr(lmr)
     }
+
+    /// `kdapl_lmr_free_unused`.
+    fn kdapl_lmr_free_unused(lmr: KernelHandle) {
+        let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
+        adapter.ia.free_unused_lmr(lmr)
+    }
 }

@@ -109,9 +109,11 @@ impl Lmr {
 }
 
 impl Drop for Lmr {
+    /// A DTO that names the memory has a [`Memory`] with the LMR until its completion, or until its
+    /// Endpoint was freed. So none is in flight.
     fn drop(&mut self) {
-        // SAFETY: The call has no pointers.
-        unsafe { bindings::dat_lmr_free(self.handle.raw()) };
+        // SAFETY: The call has no pointers. No DTO names the memory, as above.
+        unsafe { bindings::kdapl_lmr_free_unused(self.handle.raw()) };
     }
 }
 

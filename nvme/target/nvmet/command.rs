@@ -293,9 +293,10 @@ impl Started {
 
     /// Answers the command with a status, without executing it.
     pub(crate) fn complete(self, status: Status) {
-        // SAFETY: The request counts, and the core has the box.
-        self.0
-            .give(|req| unsafe { bindings::nvmet_req_complete(req, status.0) });
+        self.0.give(|req| {
+            // SAFETY: The request counts, and the core has the box.
+            unsafe { bindings::nvmet_req_complete(req, status.0) };
+        });
     }
 }
 

@@ -123,12 +123,22 @@ impl Ia {
     /// - INVALID_STATE while an RMR is bound to the memory, a request is outstanding, or a DTO in
     ///   flight names memory of the kernel.
     pub(crate) fn free_lmr(&self, lmr: u64) -> DatResult {
+        let endpoints = &self.passive.endpoints;
+        self.free_lmr_unless(lmr, |context| endpoints.is_memory_used(context))
+    }
+
+    /// Implements `kdapl_lmr_free_unused`: as [`Self::free_lmr`], but the caller knows that no DTO
+    /// in flight names the memory.
+    pub(crate) fn free_unused_lmr(&self, lmr: u64) -> DatResult {
+        self.free_lmr_unless(lmr, |_| false)
+    }
+
+    fn free_lmr_unless(&self, lmr: u64, is_used: impl Fn(u32) -> bool) -> DatResult {
         let lmr = self.get::<Lmr>(lmr)?;
         if let Ok(fast) = lmr.fast() {
             self.settle(fast, Context::Process);
         }
-        let endpoints = &self.passive.endpoints;
-        lmr.free(&self.lmrs, |context| endpoints.is_memory_used(context))
+        lmr.free(&self.lmrs, is_used)
     }
 
     /// Implements `dat_ia_reserved_lmr`. Returns the handle, the same in each call.

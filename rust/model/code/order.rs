@@ -119,6 +119,7 @@ orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
     kdapl_ep_post_list(_, Dtos, Operation | SegmentCount | Segments | RemoteSegment | Flags, _);
+    kdapl_lmr_free_unused(_);
     kdapl_ep_private_data(_, PrivateDataSize, PrivateData);
     kdapl_cr_private_data(_, PrivateDataSize, PrivateData);
     kdapl_ep_addresses(_, _, _);

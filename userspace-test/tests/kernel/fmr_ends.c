@@ -61,6 +61,44 @@ static int fmr_remote_invalidate(void)
 	return fmr_with_pages(peer_invalidates);
 }
 
+/* The peer writes to the pages, and invalidates their context, in one list. */
+static int list_invalidates(struct scene *scene)
+{
+	DAT_LMR_TRIPLET from = pair_place(&scene->pair, 0, 64), to = pair_place(&scene->pair, 256, 64);
+	DAT_LIST_DTO list[2] = {
+		{ DAT_DTO_RDMA_WRITE, SUPPRESS, 1, &from, cookie(5) },
+		{ KDAPL_DTO_SEND_WITH_INVALIDATE, DEFAULT, 1, &from, cookie(6) },
+	};
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_COUNT posted;
+	DAT_EVENT event;
+
+	TRY(fmr_registered(scene));
+	memset(scene->pages, 0, SIZE);
+	memset(scene->pair.memory, 0x77, 64);
+	list[0].remote = (DAT_RMR_TRIPLET){ (u64)scene->pages, 64, scene->remote };
+	/* Of a send with invalidate, only the context counts. */
+	list[1].remote = (DAT_RMR_TRIPLET){ 1, 1, scene->remote };
+	OK(dat_ep_post_recv(scene->pair.ep[1], 1, &to, cookie(4), DEFAULT));
+	OK(kdapl_ep_post_list(scene->pair.ep[0], 2, list, &posted));
+	SAME(posted, 2);
+	TRY(next_dto(scene->pair.dto[0], DAT_DTO_SEND, 6, 64));
+	TRY(next_event(scene->pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
+	dto = &event.event_data.dto_completion_event_data;
+	SAME(dto->status, DAT_DTO_SUCCESS);
+	SAME(dto->operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
+	SAME(dto->rmr_context, scene->remote);
+	EXPECT(!memchr_inv(scene->pages, 0x77, 64));
+	REFUSED(fmr_invalidate(scene, scene->pair.ep[1], 2), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_FREE);
+	return 0;
+}
+
+static int fmr_list_invalidate(void)
+{
+	return fmr_with_pages(list_invalidates);
+}
+
 static int next_flushed(DAT_EVD_HANDLE evd, DAT_DTOS operation)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
@@ -200,6 +238,7 @@ static int fmr_endpoint_freed(void)
 
 const struct ktest fmr_end_tests[] = {
 	{ "fmr_remote_invalidate", fmr_remote_invalidate },
+	{ "fmr_list_invalidate", fmr_list_invalidate },
 	{ "fmr_flushed", fmr_flushed },
 	{ "fmr_flushed_outstanding", fmr_flushed_outstanding },
 	{ "fmr_endpoint_freed", fmr_endpoint_freed },

@@ -18,6 +18,7 @@ use crate::{
 };
 use kdat::{
     Access,
+    Completion,
     Dto,
     Ep,
     Evd,
@@ -57,8 +58,32 @@ fn register(fmr: &mut Fmr<Pages>, ep: &Ep) -> Result<Remote> {
     Ok(registered.map_err(|(error, _)| error)?)
 }
 
-/// A peer writes to registered memory. It is returned by the event of the invalidation, and by none
-/// of an earlier registration.
+/// Ends a registration by a request.
+fn invalidated(fmr: &Fmr<Pages>, ep: &Ep, evd: &Evd, context: u64) -> Result<Completion> {
+    fmr.invalidate(ep, context)?;
+    let ended = completion(evd)?;
+    ensure(ended.operation == Operation::Invalidate, "the event is of the invalidation")?;
+    ensure(ended.context == context, "the event has the context")?;
+    Ok(ended)
+}
+
+/// The peer ends a registration of the first Endpoint by a message.
+fn invalidated_by_peer(
+    pz: &Pz,
+    eps: [&Ep; 2],
+    evds: [&Evd; 2],
+    remote: Remote,
+) -> Result<Completion> {
+    eps[0].post(Dto::receive(pz.buffer(4)?))?;
+    eps[1].post(Dto::send(pz.buffer(4)?, 4).invalidating(remote.context))?;
+    completion(evds[1])?;
+    let ended = completion(evds[0])?;
+    ensure(ended.invalidated == remote.context, "the receive names the context")?;
+    Ok(ended)
+}
+
+/// A peer writes to registered memory. It is returned by the event of the invalidation, of this end
+/// or of the peer, and by none of an earlier registration.
 pub(crate) fn registered_memory(_: u32) -> Result {
     let ia = open()?;
     ensure(ia.limits()?.region as usize >= LENGTH, "the device has regions")?;
@@ -75,10 +100,11 @@ pub(crate) fn registered_memory(_: u32) -> Result {
         if let Some(earlier) = &earlier {
             ensure(fmr.ended(earlier).is_none(), "an earlier event returns nothing")?;
         }
-        fmr.invalidate(&eps[0], context)?;
-        let ended = completion(&evds[0])?;
-        ensure(ended.operation == Operation::Invalidate, "the event is of the invalidation")?;
-        ensure(ended.context == context, "the event has the context")?;
+        let ended = if context == 1 {
+            invalidated_by_peer(&pz, [&eps[0], &eps[1]], [&evds[0], &evds[1]], remote)?
+        } else {
+            invalidated(&fmr, &eps[0], &evds[0], context)?
+        };
         let memory = fmr.ended(&ended).ok_or(EIO)?;
         let bytes = [0, 1, LENGTH - 2, LENGTH - 1].map(|offset| memory.byte(offset));
         ensure(bytes == [Ok(7), Ok(0), Ok(0), Ok(7)], "the ends were written")?;

@@ -23,6 +23,9 @@ mod rust {
 // The pure parts of the NVMe transports.
 #[path = "../../../../nvme"]
 mod nvme {
+    pub(crate) mod target {
+        pub(crate) mod slots;
+    }
     pub(crate) mod wire;
 }
 

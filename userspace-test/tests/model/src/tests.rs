@@ -25,6 +25,7 @@ mod held_receives;
 mod keepalive;
 mod kernel_handle;
 mod mapped_ring;
+mod nvme_slots;
 mod nvme_wire;
 mod operation;
 mod order;

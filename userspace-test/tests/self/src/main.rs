@@ -13,6 +13,7 @@ mod iwarp_peer;
 mod kunit;
 mod machine;
 mod nvme;
+mod nvme_link;
 mod peer;
 mod plain;
 mod raw;

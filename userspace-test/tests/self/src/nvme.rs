@@ -22,7 +22,6 @@ pub const NQN: &str = "nqn.2026-11.test:kdapl";
 
 const CONFIG: &str = "/sys/kernel/config/nvmet";
 const DISK: &str = "/sys/kernel/config/nullb/kdapltest";
-const SLOW_DISK: &str = "/sys/kernel/config/nullb/kdapltestslow";
 
 /// Size of the disk in megabytes.
 pub const MEGABYTES: usize = 64;
@@ -32,6 +31,10 @@ pub const MEGABYTES: usize = 64;
 pub struct PortSettings {
     /// Bytes of in-capsule data.
     pub inline: Option<u32>,
+    /// Parameters of the module.
+    pub parameters: &'static str,
+    /// Address to listen at, other than that of the test's host.
+    pub address: Option<IpAddr>,
 }
 
 /// Transports of both ends.
@@ -107,7 +110,7 @@ impl Target {
         }
         load_modules()?;
         let mut target = Self {
-            address: context.server_address(),
+            address: settings.address.unwrap_or(context.server_address()),
             port: context.port() as u16,
             settings,
             pair,
@@ -128,7 +131,7 @@ impl Target {
         if self.pair == Pair::StockTarget {
             return command("modprobe nvmet-rdma");
         }
-        self.transport = Some(Loaded::new("kdapl_nvmet", "")?);
+        self.transport = Some(Loaded::new("kdapl_nvmet", self.settings.parameters)?);
         Ok(())
     }
 
@@ -162,21 +165,6 @@ impl Target {
             set(Path::new(DISK).join(name), value)?;
         }
         Ok(())
-    }
-
-    /// Adds a namespace whose disk answers after five seconds. Returns the host's disk.
-    pub fn slow_namespace(&self, context: &Context) -> Result<PathBuf> {
-        fs::create_dir(SLOW_DISK)?;
-        for (name, value) in
-            [("size", "1"), ("irqmode", "2"), ("completion_nsec", "5000000000"), ("power", "1")]
-        {
-            set(Path::new(SLOW_DISK).join(name), value)?;
-        }
-        let namespace = Path::new(CONFIG).join("subsystems").join(NQN).join("namespaces/2");
-        fs::create_dir(&namespace)?;
-        set(namespace.join("device_path"), "/dev/kdapltestslow")?;
-        set(namespace.join("enable"), "1")?;
-        find_disk("n2", context.patience())
     }
 
     /// Returns the disk itself, behind the target.
@@ -227,16 +215,12 @@ impl Target {
     fn clear(&self) {
         self.stop_listening();
         let subsystem = Path::new(CONFIG).join("subsystems").join(NQN);
-        for number in ["1", "2"] {
-            let namespace = subsystem.join("namespaces").join(number);
-            let _ = fs::write(namespace.join("enable"), "0");
-            let _ = fs::remove_dir(namespace);
-        }
+        let namespace = subsystem.join("namespaces/1");
+        let _ = fs::write(namespace.join("enable"), "0");
+        let _ = fs::remove_dir(namespace);
         let _ = fs::remove_dir(subsystem);
-        for disk in [DISK, SLOW_DISK] {
-            let _ = fs::write(Path::new(disk).join("power"), "0");
-            let _ = fs::remove_dir(disk);
-        }
+        let _ = fs::write(Path::new(DISK).join("power"), "0");
+        let _ = fs::remove_dir(DISK);
     }
 
     /// Connects the host, with these options besides the address.
@@ -274,16 +258,15 @@ impl Drop for Target {
     }
 }
 
-/// Waits for the disk of a namespace, whose name ends so.
-fn find_disk(end: &str, patience: Duration) -> Result<PathBuf> {
+/// Waits for the disk of the namespace.
+fn find_disk(patience: Duration) -> Result<PathBuf> {
     let start = Instant::now();
     loop {
         for entry in fs::read_dir("/sys/block")?.flatten() {
             let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = Path::new("/dev").join(&name);
-            let is_its = nqn.is_ok_and(|nqn| nqn.trim() == NQN) && name.ends_with(end);
-            if is_its && path.exists() {
+            if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && path.exists() {
                 return Ok(path);
             }
         }
@@ -329,7 +312,7 @@ impl Controller {
 
     /// Path of the disk, as soon as it is there.
     pub fn disk_path(&self, patience: Duration) -> Result<PathBuf> {
-        find_disk("n1", patience)
+        find_disk(patience)
     }
 
     pub fn disk(&self, context: &Context) -> Result<Disk> {

@@ -67,6 +67,7 @@ tests! {
     argument_numbers_of_ep_calls, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
     argument_numbers_of_posts, 60, "In the kernel, the posts number the arguments that they refuse";
     argument_numbers_of_service_point_calls, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
+    lmr_free_unused, 60, "In the kernel, an LMR is freed without a search for DTOs, and all else is checked";
     lmr_free_during_receive, 60, "In the kernel, an LMR is in use while a receive may write to it";
     lmr_free_after_slot_reuse, 60, "In the kernel, an LMR is not in use by requests of other memory";
     lmr_free_during_request, 60, "In the kernel, an LMR is in use while a request may read it, and suppressed requests end by themselves";
@@ -110,6 +111,7 @@ tests! {
     fmr_old_context, 60, "In the kernel, the contexts of an earlier registration are invalid while the LMR is registered again";
     fmr_pipelined, 60, "In the kernel, a registration, a send and an invalidation are posted at once, without events";
     fmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an LMR, which is registered again";
+    fmr_list_invalidate, 60, "In the kernel, a list of the peer writes to an LMR and then invalidates it";
     fmr_flushed, 60, "In the kernel, an LMR whose invalidation was flushed is registered on the next connection";
     fmr_flushed_outstanding, 120, "In the kernel, an LMR whose requests were outstanding at the end of a connection is used again";
     fmr_thousand_rounds, 120, "In the kernel, an LMR is registered a thousand times in one region of the device, each time with another context";
@@ -264,9 +266,9 @@ kernel_tests! {
     region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals
     region_hint rmr_of_kernel_memory rmr_bounds rmr_read_destination
     fmr_of_pages fmr_of_vmalloc fmr_of_physical_pages fmr_of_scatterlist fmr_of_bvecs fmr_lists
-    fmr_old_context fmr_pipelined fmr_remote_invalidate fmr_flushed fmr_flushed_outstanding
+    fmr_old_context fmr_pipelined fmr_remote_invalidate fmr_list_invalidate fmr_flushed fmr_flushed_outstanding
     fmr_thousand_rounds fmr_takes_completions fmr_endpoint_freed fmr_race fmr_states fmr_zones
-    fmr_refusals fmr_privileges fmr_read_destination reserved_lmr
+    fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
     rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
     atomic_posts atomic_registrations atomic_refusals atomic_ends

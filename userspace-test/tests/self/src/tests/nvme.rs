@@ -4,8 +4,11 @@
 
 pub mod connect;
 pub mod ends;
+pub mod hostile;
 pub mod host;
 pub mod host_ends;
+pub mod host_hostile;
 pub mod host_io;
 pub mod io;
+pub mod link;
 mod load;

@@ -15,6 +15,7 @@ tests! { #![Nvme]
     unknown_subsystem, 120, "A host that asks for an unknown subsystem is refused, and others do not notice";
     reset, 120, "A controller is reset, and its disk stays";
     many_times, 300, "Hosts connect and disconnect many times, and nothing is left";
+    refused_ports, 120, "Ports with an address of no device, or with any address, are not enabled";
     several_hosts, 120, "Several controllers use the target at a time";
 }
 
@@ -95,6 +96,26 @@ fn many_times(context: &Context) -> Result<()> {
         controller.delete()?;
     }
     Ok(())
+}
+
+fn refused_ports(context: &Context) -> Result<()> {
+    let mut target = Target::new(context)?;
+    let (address, any) = if target.address.is_ipv4() {
+        ("192.0.2.1".parse()?, "0.0.0.0".parse()?)
+    } else {
+        ("2001:db8::1".parse()?, "::".parse()?)
+    };
+    let good = std::mem::replace(&mut target.address, address);
+    for address in [address, any] {
+        target.address = address;
+        target.stop_listening();
+        ensure!(target.listen().is_err(), "a port at {address} is enabled");
+    }
+    target.stop_listening();
+    target.address = good;
+    target.listen()?;
+    let controller = target.connect("")?;
+    same("state", controller.attribute("state")?.as_str(), "live")
 }
 
 fn several_hosts(context: &Context) -> Result<()> {

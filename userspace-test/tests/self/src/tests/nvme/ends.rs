@@ -31,10 +31,10 @@ tests! { REMOVAL:
 }
 
 /// How a host connects that has to connect again.
-const PATIENT: &str = ",ctrl_loss_tmo=120,reconnect_delay=1,keep_alive_tmo=5";
+pub const PATIENT: &str = ",ctrl_loss_tmo=120,reconnect_delay=1,keep_alive_tmo=5";
 
 /// Writer of blocks, each with its number, and then reader of them.
-struct Writer<'a> {
+pub struct Writer<'a> {
     stop: &'a AtomicBool,
     written: &'a AtomicUsize,
     thread: ScopedJoinHandle<'a, std::io::Result<usize>>,
@@ -56,7 +56,7 @@ fn write_all(disk: &Disk, stop: &AtomicBool, written: &AtomicUsize) -> std::io::
 
 impl Writer<'_> {
     /// Waits until some more blocks were written.
-    fn progress(&self, context: &Context) -> Result<()> {
+    pub fn progress(&self, context: &Context) -> Result<()> {
         let before = self.written.load(SeqCst);
         let start = Instant::now();
         while self.written.load(SeqCst) < before + 10 {
@@ -91,7 +91,7 @@ fn under_writes(
 }
 
 /// Disturbs a thread that writes, and compares the blocks with the disk behind the target.
-fn unnoticed(
+pub fn unnoticed(
     context: &Context,
     target: &Target,
     disk: &Disk,

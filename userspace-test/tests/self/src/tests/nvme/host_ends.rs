@@ -17,7 +17,6 @@ tests! { #![Nvme]
     deleted_under_load, 300, "A controller of our host that is deleted under load ends it";
     unload, 300, "Our host's module is unloaded under load, and loaded again";
     target_unload, 300, "The target's module is unloaded and loaded under load of our host, which causes no error";
-    command_times_out, 300, "A command of our host that is not answered times out, and the connection is made again";
 }
 
 // These remove the device.
@@ -135,28 +134,6 @@ fn target_unload(context: &Context) -> Result<()> {
         .with_context(|| format!("with {pair:?}"))?;
     }
     Ok(())
-}
-
-fn command_times_out(context: &Context) -> Result<()> {
-    const TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
-    let before = std::fs::read_to_string(TIMEOUT)?;
-    std::fs::write(TIMEOUT, "2")?;
-    let outcome = each(context, PortSettings::default(), |target| {
-        let (controller, disk) = connect(context, target, PATIENT)?;
-        let slow = target.slow_namespace(context)?;
-        let slow_disk = Disk::open(&slow)?;
-        // Answered after five seconds only, by a target that has lost the connection by then.
-        let reads = std::thread::spawn(move || slow_disk.try_read(0, 4096).map(drop));
-        controller.wait_for("connecting", 6 * context.patience())?;
-        controller.wait_for("live", 6 * context.patience())?;
-        disk.write(0, &[6; 4096])?;
-        controller.delete()?;
-        let read = reads.join().expect("the thread does not panic");
-        ensure!(read.is_err(), "the read succeeds");
-        Ok(())
-    });
-    std::fs::write(TIMEOUT, before.trim())?;
-    outcome
 }
 
 fn device_returns(context: &Context) -> Result<()> {

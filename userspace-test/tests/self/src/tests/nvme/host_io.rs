@@ -31,7 +31,7 @@ fn sizes(context: &Context) -> Result<()> {
 
 fn in_capsule(context: &Context) -> Result<()> {
     for inline in [0, 512, 4096, 8192, 16384] {
-        each(context, PortSettings { inline: Some(inline) }, |target| {
+        each(context, PortSettings { inline: Some(inline), ..Default::default() }, |target| {
             let controller = target.connect("")?;
             exchange(context, &controller.disk(context)?, &target.disk()?)
         })
@@ -133,7 +133,7 @@ fn file_system(context: &Context) -> Result<()> {
     std::fs::create_dir_all(place)?;
     let sums = "cd /tmp/kdapl-nvme-host && busybox find . -type f | sort | busybox xargs sha256sum";
     each(context, PortSettings::default(), |target| {
-        let mut controller = target.connect("")?;
+        let controller = target.connect("")?;
         let path = controller.disk_path(context.patience())?;
         run("mkfs.ext4", &["-q", "-F", &path.to_string_lossy()])?;
         let mount =
@@ -145,8 +145,8 @@ fn file_system(context: &Context) -> Result<()> {
         unmount()?;
         let before = before?;
         ensure!(before.lines().count() > 10, "only these files were copied:\n{before}");
-        controller.delete()?;
-        controller = target.connect("")?;
+        drop(controller);
+        let controller = target.connect("")?;
         mount(&controller.disk_path(context.patience())?)?;
         let after = run("bash", &["-c", sums]);
         unmount()?;

@@ -50,7 +50,8 @@ fn sizes(context: &Context) -> Result<()> {
 
 fn in_capsule(context: &Context) -> Result<()> {
     for inline in [0, 512, 4096, 8192, 16384, 1 << 20] {
-        let target = Target::with(context, PortSettings { inline: Some(inline) })?;
+        let target =
+            Target::with(context, PortSettings { inline: Some(inline), ..Default::default() })?;
         let controller = target.connect("")?;
         let (disk, behind) = (controller.disk(context)?, target.disk()?);
         exchange(context, &disk, &behind).with_context(|| format!("with {inline} bytes"))?;

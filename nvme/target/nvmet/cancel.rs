@@ -13,9 +13,9 @@ use kernel::{
 
 /// Cancels the delayed work item of a value, or waits until it has run. It may be queued again
 /// afterwards. Context: process, not in the item.
-pub(crate) fn cancel_delayed<T>(value: &Arc<T>)
+pub(crate) fn cancel_delayed<T, const ID: u64>(value: &Arc<T>)
 where
-    T: WorkItem<Pointer = Arc<T>> + HasDelayedWork<T>,
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
     let raw = Arc::as_ptr(value);
     // SAFETY: The value lives.

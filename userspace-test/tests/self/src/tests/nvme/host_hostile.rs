@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Hostile targets of our host: processes that speak NVMe/RDMA over kDAPL, and break its rules. The
+//! host reports that it is not connected, and a good connection beside does not notice.
+
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, same};
+use crate::machine::KernelLog;
+use crate::nvme::{Pair, PortSettings, Target, NQN};
+use crate::tests::tests;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{CompletionFlags, ConnectionEvent, DtoStatus, Event};
+use std::fs;
+use std::thread;
+
+tests! { #![Nvme]
+    rejected, 120, "A target that rejects our host says why";
+    refuses_connect, 120, "A status that answers Connect ends the attempt, and its data, without an invalidation by the target";
+    silent, 120, "A target that does not answer Connect is given up after the time-out";
+    vanishes, 120, "A target that disconnects instead of an answer is given up";
+    unknown_command, 120, "A response for an unknown command is reported, and ends no other one";
+    answers_twice, 120, "A second response for a command is reported";
+    short_response, 120, "A response that is too short is reported";
+    foreign_key, 120, "A response that invalidates a key that does not exist ends the connection";
+}
+
+/// Time within which an admin command must be answered, in seconds.
+const ADMIN_TIMEOUT: &str = "/sys/module/nvme_core/parameters/admin_timeout";
+
+/// Target in this process, with one connection.
+struct Fake {
+    end: End,
+    command: [u8; 64],
+}
+
+/// Places in the memory of a target.
+const RESPONSE: usize = 8192;
+
+/// Status of a Connect whose parameters are not valid, with the bit against retries.
+const REFUSED: u16 = 0x4182;
+
+impl Fake {
+    /// Accepts a connection, and takes the Connect command.
+    fn new(context: &Context, listener: &Listener) -> Result<Self> {
+        let end = End::new(&context.open()?, Shape::default())?;
+        end.receive(0, 4096, 0)?;
+        // The format, and the number of receives.
+        let mut reply = [0; 32];
+        reply[2] = 16;
+        listener.request(context)?.accept(&end.ep, &reply)?;
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+        match context.next(&end.recv)? {
+            Event::Dto(dto) if dto.status == DtoStatus::Success && dto.length == 64 => {}
+            other => bail!("expected a command, got {other}"),
+        }
+        let command = end.lmr.buffer().to_vec(0, 64).try_into().expect("64 bytes");
+        Ok(Self { end, command })
+    }
+
+    fn command_id(&self) -> u16 {
+        u16::from_le_bytes([self.command[2], self.command[3]])
+    }
+
+    /// Sends the first `length` bytes of a response.
+    fn respond(&self, command_id: u16, status: u16, length: usize) -> Result<()> {
+        self.prepare(command_id, status);
+        self.end.send(RESPONSE, length, 0)
+    }
+
+    fn prepare(&self, command_id: u16, status: u16) {
+        let mut response = [0; 16];
+        response[12..14].copy_from_slice(&command_id.to_le_bytes());
+        response[14..].copy_from_slice(&(status << 1).to_le_bytes());
+        self.end.lmr.buffer().write(RESPONSE, &response);
+    }
+
+    /// Sends a response that invalidates a key.
+    fn respond_with_key(&self, key: u32) -> Result<()> {
+        self.prepare(self.command_id(), REFUSED);
+        let segment = [self.end.lmr.segment(RESPONSE, 16)];
+        let flags = CompletionFlags::default();
+        Ok(self.end.ep.post_send_with_invalidate(&segment, key, 0, flags)?)
+    }
+}
+
+/// Lets the host connect to a target of this process, which must fail. Returns the host's messages.
+fn attack(context: &Context, answer: impl FnOnce(&Listener) -> Result<()>) -> Result<String> {
+    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let good = target.connect("")?;
+    let disk = good.disk(context)?;
+    let log = KernelLog::from_now()?;
+    let before = fs::read_to_string(ADMIN_TIMEOUT)?;
+    fs::write(ADMIN_TIMEOUT, "2")?;
+    let listener = Listener::new(context, &context.open()?)?;
+    let options = format!("traddr={},trsvcid={},nqn={NQN}", target.address, listener.port);
+    let (outcome, answered) = thread::scope(|scope| {
+        let host = scope.spawn(|| target.connect_by(&options).map(drop));
+        let answered = answer(&listener);
+        (host.join().expect("the thread does not panic"), answered)
+    });
+    fs::write(ADMIN_TIMEOUT, before.trim())?;
+    answered.with_context(|| format!("the host: {outcome:?}"))?;
+    ensure!(outcome.is_err(), "the host is connected");
+    disk.write(0, &[0x5a; 8192])?;
+    same("byte of the good connection", disk.read(4096, 512)?[0], 0x5a)?;
+    same("state of the good connection", good.attribute("state")?.as_str(), "live")?;
+    log.rest()
+}
+
+/// As [`attack`]. Afterwards the host's messages have `message`.
+fn reported(
+    context: &Context,
+    message: &str,
+    answer: impl FnOnce(&Listener) -> Result<()>,
+) -> Result<()> {
+    let text = attack(context, answer)?;
+    ensure!(text.contains(message), "'{message}' is not in:\n{text}");
+    Ok(())
+}
+
+fn rejected(context: &Context) -> Result<()> {
+    reported(context, "queue 0 was rejected: status 6", |listener| {
+        Ok(listener.request(context)?.reject(&[0, 0, 6, 0])?)
+    })
+}
+
+fn refuses_connect(context: &Context) -> Result<()> {
+    reported(context, "Connect", |listener| {
+        let fake = Fake::new(context, listener)?;
+        fake.respond(fake.command_id(), REFUSED, 16)?;
+        end_of(context, &fake)
+    })
+}
+
+/// Waits until the host has ended the connection.
+fn end_of(context: &Context, fake: &Fake) -> Result<()> {
+    connection(&context.next(&fake.end.connect)?, ConnectionEvent::Disconnected)
+}
+
+fn silent(context: &Context) -> Result<()> {
+    reported(context, "a command of queue 0 has timed out", |listener| {
+        let fake = Fake::new(context, listener)?;
+        end_of(context, &fake)
+    })
+}
+
+fn vanishes(context: &Context) -> Result<()> {
+    attack(context, |listener| Fake::new(context, listener).map(drop)).map(drop)
+}
+
+fn unknown_command(context: &Context) -> Result<()> {
+    reported(context, "a response has no command", |listener| {
+        let fake = Fake::new(context, listener)?;
+        // Another generation of the tag, a tag without a command, and one beyond the queue.
+        let id = fake.command_id();
+        for other in [id ^ 0x1000, id ^ 1, id | 0xfff] {
+            fake.respond(other, 0, 16)?;
+        }
+        end_of(context, &fake)
+    })
+}
+
+fn answers_twice(context: &Context) -> Result<()> {
+    reported(context, "a response has no command", |listener| {
+        let fake = Fake::new(context, listener)?;
+        fake.respond(fake.command_id(), REFUSED, 16)?;
+        fake.respond(fake.command_id(), REFUSED, 16)?;
+        end_of(context, &fake)
+    })
+}
+
+fn short_response(context: &Context) -> Result<()> {
+    reported(context, "a response is short", |listener| {
+        let fake = Fake::new(context, listener)?;
+        fake.respond(fake.command_id(), 0, 12)?;
+        end_of(context, &fake)
+    })
+}
+
+fn foreign_key(context: &Context) -> Result<()> {
+    attack(context, |listener| {
+        let fake = Fake::new(context, listener)?;
+        let [.., k0, k1, k2, k3, _] = *fake.command.first_chunk::<40>().expect("a command");
+        let key = u32::from_le_bytes([k0, k1, k2, k3]);
+        fake.respond_with_key(key ^ 0x100)?;
+        Ok(())
+    })
+    .map(drop)
+}
