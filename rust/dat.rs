@@ -56,14 +56,14 @@
 //! | `Pz::registrar` | mutex | the queue pair that registers memory of a PZ, while it does so |
 //! | `Qp::state` | mutex | the state of a queue pair, also while `rdma_cm` connects it |
 //! | `CmId::call` | mutex | the thread that connects an id over iWARP |
-//! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
-//! | `Pz::peers` | spinlock | the LMRs that peers of a Protection Zone may invalidate |
-//! | `Lmr::fast` | spinlock | the state of an LMR that requests register |
+//! | `Ep::inner` | spinlock, irq-safe | phase, slots, QP and id of an Endpoint |
+//! | `Pz::peers` | spinlock, irq-safe | the LMRs that peers of a Protection Zone may invalidate |
+//! | `Lmr::fast` | spinlock, irq-safe | the state of an LMR that requests register |
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
 //! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered a CNO; the agent |
-//! | `Srq::inner` | spinlock | slots, queue and members of an SRQ |
-//! | `Pz::regions` | spinlock | the memory that the LMR contexts of a Protection Zone name |
-//! | `Pz::bound` | spinlock | the memory that the RMR contexts of a Protection Zone name |
+//! | `Srq::inner` | spinlock, irq-safe | slots, queue and members of an SRQ |
+//! | `Pz::regions` | spinlock, irq-safe | the memory that the LMR contexts of a Protection Zone name |
+//! | `Pz::bound` | spinlock, irq-safe | the memory that the RMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //!
 //! No other lock is taken while one of these is held:
@@ -77,6 +77,10 @@
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
 //! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
+//!
+//! A kernel consumer posts in any context. So all spinlocks save the interrupt state, and nothing
+//! under them takes longer than one driver call for each DTO of a list. The objects that posts name
+//! are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without a lock.
 //!
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.

@@ -10,6 +10,7 @@
 //! header puts on the caller. A handle is resolved in two steps: first the Interface Adapter (IA)
 //! that it names, then the object in that IA's table.
 
+mod address;
 mod cno;
 mod connect;
 mod dto;

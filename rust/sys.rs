@@ -16,6 +16,7 @@ pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod poll;
 pub(crate) mod random;
+pub(crate) mod rcu;
 pub(crate) mod task;
 pub(crate) mod thread;
 pub(crate) mod trace;

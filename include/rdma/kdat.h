@@ -9,7 +9,8 @@
  * Rules for every call:
  *
  * -  Context: process or work item; may sleep, unless stated otherwise. Any thread may make any
- *   call on any object.
+ *   call on any object. "Context: any" includes interrupts and holders of spinlocks: the call sleeps
+ *   only where its caller may.
  * -  A handle is a number cast to a pointer. A handle that is stale, of another type or invented is
  *   refused with DAT_INVALID_HANDLE.
  * -  An output pointer must be valid. NULL is allowed only where the call's description says so;
@@ -786,9 +787,10 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  *
  * A completion with another status than DAT_DTO_SUCCESS leaves the LMR free, but the peer may
  * still reach the memory: until the next dat_lmr_fmr() or dat_lmr_free() has returned. That
- * dat_lmr_fmr() sleeps, and replaces the region of the device.
+ * dat_lmr_fmr() replaces the region of the device. It is DAT_INSUFFICIENT_RESOURCES if the caller
+ * may not sleep.
  *
- * Context: process; sleeps.
+ * Context: any.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or
  * a completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR
@@ -817,7 +819,7 @@ DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr, DAT_MEM_TYPE mem_type, DAT_REGION_DES
  * DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_INVALIDATE. After it, no peer can reach the
  * memory, and the LMR is free. dat_lmr_fmr() says what holds after a failure.
  *
- * Context: process; sleeps.
+ * Context: any.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR free) if nothing is registered, or
  * the invalidation is outstanding; (LMR in use) if the request could overtake the registration; or
@@ -888,6 +890,9 @@ DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
  *
  * The LMR cannot be freed (DAT_INVALID_STATE) while the RMR is bound, and until the bind has
  * completed.
+ *
+ * Context: process; sleeps, because each bind makes a region of the device. dat_lmr_fmr() opens
+ * memory to peers in any context.
  *
  * Return: DAT_SUCCESS or an error code. DAT_LENGTH_ERROR if the part has more pages than a region
  * of the device; DAT_PROTECTION_VIOLATION for another PZ or a part that is not within the LMR.
@@ -1279,10 +1284,11 @@ typedef u64 DAT_EP_PARAM_MASK;
  * @ia_handle: IA of the EP
  * @ep_state: state of the EP
  * @local_ia_address_ptr: local address, of family 0 if it is not known; valid until the EP is freed
- *         or connects again
+ *         or connects again. If another thread may end it meanwhile, use kdapl_ep_addresses(), which
+ *         copies the addresses.
  * @local_port_qual: local port of the connection, or 0
- * @remote_ia_address_ptr: address of the peer, of family 0 if it is not known; valid until the EP
- *         is freed or connects again
+ * @remote_ia_address_ptr: address of the peer, of family 0 if it is not known; valid as long as
+ *         @local_ia_address_ptr
  * @remote_port_qual: connection qualifier that the EP connected to, or port of the accepted request
  * @pz_handle: PZ, or DAT_HANDLE_NULL
  * @recv_evd_handle: EVD for completions of receives, or DAT_HANDLE_NULL
@@ -1453,6 +1459,19 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
 DAT_RETURN kdapl_ep_private_data(DAT_EP_HANDLE ep, DAT_COUNT *private_data_size,
 				 void *private_data);
 /**
+ * kdapl_ep_addresses() - copy the addresses of an EP's connection
+ * @ep: EP
+ * @local: out: local address, of family 0 if it is not known; may be NULL
+ * @remote: out: address of the peer, of family 0 if it is not known; may be NULL
+ *
+ * Both are addresses of the same connection. Any thread may free the EP meanwhile: the call then
+ * copies them, or returns DAT_INVALID_HANDLE. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_ep_addresses(DAT_EP_HANDLE ep, struct __kernel_sockaddr_storage *local,
+			      struct __kernel_sockaddr_storage *remote);
+/**
  * dat_ep_set_watermark() - limit the receive buffers that an EP has
  * @ep: EP
  * @soft_high: number of buffers, or DAT_WATERMARK_INFINITE. One event DAT_ASYNC_ERROR_EP_BROKEN
@@ -1508,6 +1527,11 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
 /*
  * Posts of DTOs. @local may be NULL if @segments is 0. The caller may reuse the array of segments
  * when a call returns.
+ *
+ * Context: any, but for a receive on an EP that is not connected yet, which may sleep. If the
+ * caller may not sleep, a post does not look for slots that requests with
+ * DAT_COMPLETION_SUPPRESS_FLAG have left: it is DAT_INSUFFICIENT_RESOURCES until completions of the
+ * request EVD were taken, by a dequeue, a wait or upcalls.
  */
 
 /**
@@ -1614,7 +1638,7 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
  * iWARP this is the way to read into kernel memory: the peer learns a key to @local, and can write
  * there while the RMR is bound.
  *
- * Context: process context; may sleep.
+ * Context: any.
  *
  * Return: DAT_SUCCESS or an error code; DAT_PROTECTION_VIOLATION if no RMR is bound with this
  * context, or @local exceeds what it is bound to; DAT_PRIVILEGES_VIOLATION without the privilege.
@@ -1653,6 +1677,8 @@ typedef struct dat_list_dto {
  * Stops at the first DTO that is refused, with the error of its own call. If that is
  * DAT_INVALID_PARAMETER, the argument is 3. The device is notified once for several requests
  * or receives, so a list costs less than its DTOs one by one. Not a call of DAT.
+ *
+ * Context: any, as of a single post.
  *
  * Return: DAT_SUCCESS or an error code.
  */
@@ -1720,6 +1746,9 @@ DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, const DAT_SRQ_ATTR
  * @segments: number of segments
  * @local: segments; may be NULL if @segments is 0
  * @cookie: cookie of the completion
+ *
+ * Context: any. If the caller may not sleep, slots of receives that were lost with their connection
+ * are not looked for.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INSUFFICIENT_RESOURCES if the SRQ is full.
  */
@@ -1809,7 +1838,8 @@ typedef struct dat_csp_param {
 
 /**
  * struct dat_cr_param - parameters of a CR
- * @remote_ia_address_ptr: address of the peer; valid as long as @private_data
+ * @remote_ia_address_ptr: address of the peer; valid as long as @private_data. kdapl_cr_address()
+ *         copies it.
  * @remote_port_qual: port of the peer
  * @private_data_size: size of @private_data
  * @private_data: private data of the request. They are part of the CR: valid until dat_cr_accept(),
@@ -1954,6 +1984,17 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
  */
 DAT_RETURN kdapl_cr_private_data(DAT_CR_HANDLE cr, DAT_COUNT *private_data_size,
 				 void *private_data);
+/**
+ * kdapl_cr_address() - copy the address of the peer of a CR
+ * @cr: CR
+ * @remote: out: address of the peer; may be NULL
+ *
+ * Any thread may answer the CR meanwhile: the call then copies the address, or returns
+ * DAT_INVALID_HANDLE. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_cr_address(DAT_CR_HANDLE cr, struct __kernel_sockaddr_storage *remote);
 /**
  * dat_cr_accept() - accept a CR
  * @cr: CR, freed on success

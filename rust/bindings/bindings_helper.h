@@ -13,6 +13,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/eventfd.h>
 #include <linux/fs.h>
+#include <linux/generic-radix-tree.h>
 #include <linux/hrtimer.h>
 #include <linux/in.h>
 #include <linux/in6.h>

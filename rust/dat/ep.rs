@@ -16,6 +16,7 @@
 
 mod config;
 mod connect;
+mod create;
 mod data;
 mod domain;
 mod effects;
@@ -39,6 +40,7 @@ pub(crate) use self::{
         ConnectArguments, //
     },
     data::{
+        NotPosted,
         Operands,
         Post, //
     },
@@ -95,7 +97,6 @@ use super::{
         Object,
         Objects,
         PrivateData,
-        Reservation,
         SlotStorage, //
     },
     evd::Demand, //
@@ -118,20 +119,13 @@ use crate::{
     },
     rdma::qp::Qp,
     sys::{
-        census::{
-            self,
-            Counted, //
-        },
-        memcg::charged_to_caller, //
+        census::Counted,
+        lock::SpinLockIrq, //
     },
 };
 use kernel::{
     alloc::Flags,
-    new_delayed_work, new_mutex, new_spinlock, new_work,
-    sync::{
-        Mutex,
-        SpinLock, //
-    },
+    sync::Mutex,
     workqueue::{
         DelayedWork,
         Work, //
@@ -272,7 +266,7 @@ pub(crate) struct Ep {
     #[pin]
     preposted: Mutex<Preposted>,
     #[pin]
-    inner: SpinLock<Inner>,
+    inner: SpinLockIrq<Inner>,
     #[pin]
     timer: DelayedWork<Ep, CONNECT>,
     #[pin]
@@ -289,89 +283,6 @@ pub(crate) struct Ep {
 }
 
 impl Ep {
-    /// Implements `dat_ep_create`. Returns the handle and the attributes that the Endpoint got.
-    ///
-    /// Without a Protection Zone the Endpoint is unconfigured, until [`Ep::modify`] adds it.
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// - INVALID_HANDLE, with the subtype of the invalid handle.
-    /// - INVALID_PARAMETER for an EVD that does not take the stream, or not with these completion
-    ///   flags, or for impossible attributes.
-    /// - INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion queues are full of completions of
-    ///   freed Endpoints.
-    pub(super) fn create(
-        domain: &Arc<EpContext>,
-        parts: Parts,
-        attr: Option<Attr>,
-    ) -> DatResult<(u64, Attr)> {
-        let attr = Attr::resolve(attr, domain.ia.attr())?;
-        parts.check_zone()?;
-        let configuration = parts.configuration();
-        let this = Self::build(
-            domain,
-            parts,
-            attr,
-            Phase::Unconnected(configuration),
-            GFP_KERNEL_ACCOUNT,
-        )?;
-        Ok((this.handle.into_raw(), attr))
-    }
-
-    /// Creates an Endpoint and puts it into the table.
-    fn build(
-        domain: &Arc<EpContext>,
-        parts: Parts,
-        attr: Attr,
-        phase: Phase,
-        flags: Flags,
-    ) -> DatResult<Arc<Self>> {
-        let entry = Objects::reserve_with(&domain.eps, flags)?;
-        let handle = entry.handle();
-        let inner = Inner::new(domain, parts, attr, phase, flags)?;
-        let this = Arc::pin_init(
-            pin_init!(Self {
-                handle,
-                domain: domain.clone(),
-                past_lives <- new_mutex!(PastLives::default(), "Ep::past_lives"),
-                preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
-                inner <- new_spinlock!(inner, "Ep::inner"),
-                timer <- new_delayed_work!("Ep::timer"),
-                failure <- new_delayed_work!("Ep::failure"),
-                peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),
-                last_receive_work <- new_delayed_work!("Ep::last_receive_work"),
-                awaits_last_receive: AtomicBool::new(false),
-                effects_work <- new_work!("Ep::effects_work"),
-                _counted: Counted::new(census::Kind::Ep),
-            }),
-            flags,
-        )?;
-        this.finish_build(entry).inspect_err(|_| this.end())?;
-        Ok(this)
-    }
-
-    /// Creates the QP and the trace file of a new Endpoint, and publishes its handle.
-    ///
-    /// On failure the caller ends the Endpoint.
-    fn finish_build(self: &Arc<Self>, entry: Reservation<Self>) -> DatResult {
-        let (parts, attr) = {
-            let inner = self.inner.lock();
-            (inner.parts.objects(), inner.attr)
-        };
-        if let Some(parts) = parts {
-            let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
-            let qp = self.make_qp(&parts, &attr, &shares)?;
-            let mut inner = self.inner.lock();
-            inner.qp = Some(qp);
-            inner.shares = Some(shares);
-        }
-        // `debugfs` chooses its own allocation flags: see [`memcg`](crate::sys::memcg).
-        charged_to_caller(|| self.show_trace())?;
-        entry.commit(self.clone())
-    }
-
     /// Returns the handle.
     pub(in crate::dat) fn handle(&self) -> u64 {
         self.handle.into_raw()

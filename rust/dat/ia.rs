@@ -141,8 +141,8 @@ impl Ia {
     fn new(base: Arc<IaBase>, device: &Arc<Device>, async_qlen: u32) -> DatResult<Arc<Self>> {
         let user = base.user();
         let receivers = ep::Receivers {
-            eps: Objects::new(user)?,
-            srqs: Objects::new(user)?,
+            eps: Self::objects_of_posts(&base)?,
+            srqs: Self::objects_of_posts(&base)?,
         };
         let receivers = Arc::new(receivers, GFP_KERNEL_ACCOUNT)?;
         let evds = Objects::new(user)?;
@@ -160,6 +160,14 @@ impl Ia {
         })
     }
 
+    /// Creates the table of objects that posts name. A kernel consumer may post in any context.
+    fn objects_of_posts<T: Object>(base: &IaBase) -> DatResult<Arc<Objects<T>>> {
+        match base.is_of_kernel {
+            true => Objects::for_any_context(base.user()),
+            false => Objects::new(base.user()),
+        }
+    }
+
     fn assemble(
         base: Arc<IaBase>,
         receivers: Arc<ep::Receivers>,
@@ -170,7 +178,7 @@ impl Ia {
         let endpoints = ep::EpContext::new(base.clone(), receivers, evds.clone(), async_evd)?;
         let this = Self {
             pzs: Objects::new(user)?,
-            lmrs: Objects::new(user)?,
+            lmrs: Self::objects_of_posts(&base)?,
             rmrs: Objects::new(user)?,
             cnos: Objects::new(user)?,
             psps: Objects::new(user)?,

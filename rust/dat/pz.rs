@@ -44,13 +44,19 @@ use crate::{
             SgList, //
         },
     },
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        lock::{
+            new_spinlock_irq,
+            SpinLockIrq, //
+        },
     },
 };
 use kernel::{
-    new_mutex, new_spinlock,
+    new_mutex,
     rbtree::{
         RBTree,
         RBTreeNode, //
@@ -60,8 +66,7 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Mutex,
-        SpinLock, //
+        Mutex, //
     },
 };
 
@@ -140,7 +145,7 @@ impl Region {
     fn allows(&self, to: Use) -> bool {
         match to {
             Use::Read => true,
-            Use::Write => self.writable,
+            Use::Write | Use::WaitingReceive => self.writable,
         }
     }
 
@@ -168,6 +173,9 @@ pub(super) enum Use {
     Read,
     /// Receive or RDMA read: the device writes to the memory.
     Write,
+    /// Receive that has waited for a connection. `dat_lmr_free` finds it, and then fails, so that
+    /// hidden memory stays.
+    WaitingReceive,
 }
 
 /// Protection Zone.
@@ -186,13 +194,13 @@ pub(crate) struct Pz {
     /// that the consumer never got. One of those gives kernel users of the device access to all
     /// memory of the kernel.
     #[pin]
-    regions: SpinLock<RBTree<u32, Region>>,
+    regions: SpinLockIrq<RBTree<u32, Region>>,
     /// Parts of LMRs that RMRs of this PZ are bound to, by RMR context.
     #[pin]
-    bound: SpinLock<RBTree<u32, Bound>>,
+    bound: SpinLockIrq<RBTree<u32, Bound>>,
     /// LMRs that peers may invalidate, by the upper bits of their RMR contexts.
     #[pin]
-    peers: SpinLock<RBTree<u32, Arc<dyn PeerInvalidation>>>,
+    peers: SpinLockIrq<RBTree<u32, Arc<dyn PeerInvalidation>>>,
     /// Counter for LMR contexts that are not keys of the device.
     contexts: Atomic<u32>,
     /// Key for DMA addresses, which are valid once the adapter has a reserved LMR.
@@ -222,9 +230,9 @@ impl Pz {
                 ia: ia.clone(),
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
                 registrar <- new_mutex!(None, "Pz::registrar"),
-                regions <- new_spinlock!(RBTree::new(), "Pz::regions"),
-                bound <- new_spinlock!(RBTree::new(), "Pz::bound"),
-                peers <- new_spinlock!(RBTree::new(), "Pz::peers"),
+                regions <- new_spinlock_irq!(RBTree::new(), "Pz::regions"),
+                bound <- new_spinlock_irq!(RBTree::new(), "Pz::bound"),
+                peers <- new_spinlock_irq!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Pz),
@@ -336,11 +344,13 @@ impl Pz {
         let regions = self.regions.lock();
         let (protection, privileges) = match to {
             Use::Read => (Subtype::ProtectionRead, Subtype::PrivilegesRead),
-            Use::Write => (Subtype::ProtectionWrite, Subtype::PrivilegesWrite),
+            Use::Write | Use::WaitingReceive => {
+                (Subtype::ProtectionWrite, Subtype::PrivilegesWrite)
+            }
         };
         match regions.get(&segment.context) {
             Some(region) if region.holds(segment.address, segment.length) => {
-                if region.is_hidden {
+                if region.is_hidden && to != Use::WaitingReceive {
                     return Err(DatError::new(Kind::ProtectionViolation, protection));
                 }
                 if !region.allows(to) {

@@ -36,7 +36,10 @@ use crate::{
             Counted, //
         },
         memcg::Payer,
-        task::is_killed, //
+        task::{
+            is_killed,
+            Context, //
+        },
     },
 };
 use kernel::{
@@ -233,12 +236,13 @@ impl Rmr {
         if matches!(*state, State::Freed) {
             return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
         }
-        let is_made = ep.post_local(&mut LocalRequest {
+        let mut request = LocalRequest {
             action: Action::Bind(self.handle, region),
             pz: self.pz.handle(),
             cookie: arguments.cookie,
             flags: arguments.flags,
-        })?;
+        };
+        let is_made = ep.post_local(&mut request, Context::Process)?;
         if !is_made {
             // The Endpoint is disconnected: the event says that the bind was flushed.
             return Ok(context);

@@ -61,17 +61,20 @@ use crate::{
             Unsupported, //
         }, //
     },
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        lock::{
+            new_spinlock_irq,
+            SpinLockIrq, //
+        },
     },
 };
 use kernel::{
-    new_mutex, new_spinlock,
-    sync::{
-        Mutex,
-        SpinLock, //
-    },
+    new_mutex,
+    sync::Mutex, //
 };
 
 /// Attributes of a new SRQ: `DAT_SRQ_ATTR`.
@@ -122,7 +125,7 @@ pub(crate) struct Srq {
     #[pin]
     pools: Mutex<Pools>,
     #[pin]
-    inner: SpinLock<Inner>,
+    inner: SpinLockIrq<Inner>,
     users: Users,
     _counted: Counted,
 }
@@ -201,7 +204,7 @@ impl Srq {
                 loses_receives,
                 watermark: Watermark::new(async_evd.clone()),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
-                inner <- new_spinlock!(inner, "Srq::inner"),
+                inner <- new_spinlock_irq!(inner, "Srq::inner"),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Srq),
             }),

@@ -12,6 +12,7 @@
 #include <linux/types.h>
 #include <rdma/kdapl.h>
 
+struct __genradix;
 struct cred;
 struct eventfd_ctx;
 struct file;
@@ -27,12 +28,14 @@ struct mem_cgroup;
 struct net;
 struct page;
 struct poll_table_struct;
+struct rcu_work;
 struct rdma_cgroup;
 struct scatterlist;
 struct task_struct;
 struct timer_list;
 struct user_namespace;
 struct wait_queue_head;
+struct work_struct;
 struct workqueue_struct;
 
 /* cgroup.c */
@@ -72,6 +75,15 @@ void kdapl_helper_stay_loaded(void);
 /* pin.c */
 s64 kdapl_helper_may_pin(u64 start, u64 length);
 u64 kdapl_helper_machine_pages(void);
+
+/* rcu.c */
+void *kdapl_helper_tree_get(struct __genradix *tree, size_t index);
+bool kdapl_helper_tree_set(struct __genradix *tree, size_t index, void *pointer);
+void *kdapl_helper_tree_take(struct __genradix *tree, size_t index);
+void *kdapl_helper_tree_take_next(struct __genradix *tree, size_t *index);
+void kdapl_helper_queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work,
+				 void (*function)(struct work_struct *work));
+bool kdapl_helper_may_sleep(void);
 
 /* self_path.c */
 int kdapl_helper_path_to_self(struct ib_device *dev, u32 port, struct ib_qp_attr *attr);

@@ -14,8 +14,9 @@ use crate::{
         base::Segment,
         ep::{
             Ep,
+            NotPosted, //
             Operands,
-            Post, //
+            Post,
         },
         prelude::*, //
     },
@@ -23,9 +24,11 @@ use crate::{
         event::Operation,
         handle::KernelHandle, //
     },
+    sys::task::Context,
 };
 use core::mem::offset_of;
 use kdapl_bindings as bindings;
+use kernel::sync::rcu;
 
 // `DAT_LMR_TRIPLET` and `Segment` have the same layout.
 const _: () = {
@@ -132,18 +135,51 @@ fn post(
     remote: Segment,
     operands: Operands,
 ) -> DatResult {
-    let ep = Adapter::object::<Ep>(ep)?;
-    ep.post(&Post {
-        operation,
-        flags: common.flags,
-        // SAFETY: Every bit pattern is a valid cookie.
-        cookie: unsafe { common.cookie.as_64 },
-        // SAFETY: The header obliges the caller to pass at least `count` triplets, unless `local`
-        // is NULL.
-        local: unsafe { segments(common.count, &common.local) }?,
-        remote,
-        operands,
+    post_to(ep, || {
+        Ok(Post {
+            operation,
+            flags: common.flags,
+            // SAFETY: Every bit pattern is a valid cookie.
+            cookie: unsafe { common.cookie.as_64 },
+            // SAFETY: The header obliges the caller to pass at least `count` triplets, unless
+            // `local` is NULL.
+            local: unsafe { segments(common.count, &common.local) }?,
+            remote,
+            operands,
+        })
     })
+}
+
+/// Posts to the Endpoint with this handle. The handle is checked before the arguments.
+///
+/// Context: any. Sleeps only where it may, to find a slot, and for a receive that has to wait for a
+/// connection.
+#[inline(always)]
+fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> DatResult {
+    let (post, refusal) = {
+        let guard = rcu::read_lock();
+        let ep = Adapter::borrow::<Ep>(&guard, ep)?;
+        let post = post()?;
+        match ep.post_at_once(&post) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => (post, refusal),
+        }
+    };
+    unless_atomic(refusal)?;
+    Adapter::object::<Ep>(ep)?.post(&post)
+}
+
+/// Returns whether a post that was refused is worth a second try, which sleeps.
+///
+/// # Errors
+///
+/// That of the post if the caller may not sleep.
+#[cold]
+pub(super) fn unless_atomic(refusal: NotPosted) -> DatResult {
+    match refusal {
+        NotPosted::Refused(error) if !Context::current().may_sleep() => Err(error),
+        NotPosted::Waits | NotPosted::Refused(_) => Ok(()),
+    }
 }
 
 export! {
@@ -223,16 +259,17 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
-        let ep = Adapter::object::<Ep>(ep)?;
-        let local = of_rmr(&local).ok_or(DatError::Invalid(Arg::Segments))?;
-        ep.post(&Post {
-            operation: Operation::RdmaReadToRmr,
-            flags,
-            // SAFETY: Every bit pattern is a valid cookie.
-            cookie: unsafe { cookie.as_64 },
-            local: &[local],
-            remote: of_rmr(&peer).ok_or(DatError::Invalid(Arg::RemoteSegment))?,
-            operands: Operands::default(),
+        let segment = of_rmr(&local);
+        post_to(ep, || {
+            Ok(Post {
+                operation: Operation::RdmaReadToRmr,
+                flags,
+                // SAFETY: Every bit pattern is a valid cookie.
+                cookie: unsafe { cookie.as_64 },
+                local: core::slice::from_ref(segment.as_ref().ok_or(DatError::Invalid(Arg::Segments))?),
+                remote: of_rmr(&peer).ok_or(DatError::Invalid(Arg::RemoteSegment))?,
+                operands: Operands::default(),
+            })
         })
     }
 }

@@ -13,6 +13,8 @@ use super::{
 };
 use crate::{
     dat::{
+        ep::Ep,
+        ia::Ia,
         lmr::{
             Fmr,
             Lmr, //
@@ -21,11 +23,18 @@ use crate::{
         pz::RESERVED_CONTEXT, //
     },
     model::handle::KernelHandle,
-    rdma::dma_pages::Pages, //
+    rdma::dma_pages::{
+        DmaPages,
+        Pages, //
+    },
+    sys::task::Context,
 };
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    sync::rcu, //
+};
 
 /// Privileges that make the device write to the memory.
 const WRITES: u32 = bindings::DAT_MEM_PRIV_LOCAL_WRITE_FLAG
@@ -67,6 +76,46 @@ fn pages(mem_type: u32, region: bindings::DAT_REGION_DESCRIPTION) -> DatResult<P
     })
 }
 
+/// Calls `call` with an adapter, its LMR and Endpoint with these handles, and the caller's context.
+///
+/// Context: any.
+///
+/// # Errors
+///
+/// INVALID_HANDLE (LMR or Endpoint), also for objects of two adapters.
+fn with_both<R>(
+    lmr: KernelHandle,
+    ep: KernelHandle,
+    call: impl FnOnce(&Ia, (&Lmr, &Ep), Context) -> DatResult<R>,
+) -> DatResult<R> {
+    let is_one = lmr.adapter() == ep.adapter();
+    let unless_two = || {
+        let other = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp);
+        is_one.then_some(()).ok_or(other)
+    };
+    match Context::current() {
+        Context::Process => {
+            let (adapter, lmr) = Adapter::find::<Lmr>(lmr)?;
+            unless_two()?;
+            let ep = Adapter::object::<Ep>(ep)?;
+            call(&adapter.ia, (&lmr, &ep), Context::Process)
+        }
+        Context::Atomic => {
+            let guard = rcu::read_lock();
+            let number = lmr.adapter();
+            let lmr = Adapter::borrow::<Lmr>(&guard, lmr)?;
+            unless_two()?;
+            let ep = Adapter::borrow::<Ep>(&guard, ep)?;
+            let ia = Adapter::borrow_ia(&guard, number);
+            let ia = ia.ok_or(DatError::new(
+                Kind::InvalidHandle,
+                Subtype::InvalidHandleLmr,
+            ))?;
+            call(ia, (lmr, ep), Context::Atomic)
+        }
+    }
+}
+
 export! {
     /// `dat_lmr_allocate`.
     fn dat_lmr_allocate(
@@ -98,7 +147,7 @@ export! {
         lmr_context: Out<u32>,
         rmr_context: Out<u32>,
     ) {
-        let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
+        Adapter::check::<Lmr>(lmr)?;
         let pages = pages(mem_type, region)?;
         let fmr = Fmr {
             pages: npages,
@@ -109,10 +158,11 @@ export! {
             flags,
         };
         let write = privileges & WRITES != 0;
-        let contexts = adapter.ia.register_lmr(lmr, adapter.inner(ep), &fmr, |list| {
-            // SAFETY: The header obliges the consumer to pass a list of `npages` elements, and to
-            // keep the memory until the registration has ended.
-            unsafe { list.map(pages, npages, write) }
+        // SAFETY: The header obliges the consumer to pass a list of `npages` elements, and to keep
+        // the memory until the registration has ended.
+        let map = |list: &mut DmaPages| unsafe { list.map(pages, npages, write) };
+        let contexts = with_both(lmr, ep, |ia, both, context| {
+            ia.register_lmr(both, &fmr, map, context)
         })?;
         lmr_context.put(contexts.0);
         rmr_context.put(contexts.1);
@@ -126,10 +176,9 @@ export! {
         cookie: bindings::DAT_CONTEXT,
         flags: u32,
     ) {
-        let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
         // SAFETY: Every bit pattern is a valid cookie.
         let cookie = unsafe { cookie.as_64 };
-        adapter.ia.invalidate_lmr(lmr, adapter.inner(ep), cookie, flags)
+        with_both(lmr, ep, |ia, both, context| ia.invalidate_lmr(both, cookie, flags, context))
     }
 
     /// `dat_ia_reserved_lmr`.

@@ -3,7 +3,10 @@
 //! Lists of data transfer operations (DTOs) that are posted in one call.
 
 use super::{
-    dto::segments_of,
+    dto::{
+        segments_of,
+        unless_atomic, //
+    },
     export::{
         count as count_out,
         export,
@@ -17,8 +20,9 @@ use crate::{
         base::Segment,
         ep::{
             Ep,
+            NotPosted, //
             Operands,
-            Post, //
+            Post,
         },
         prelude::*, //
     },
@@ -29,6 +33,7 @@ use crate::{
     rdma::qp::MAX_CHAIN,
 };
 use kdapl_bindings as bindings;
+use kernel::sync::rcu;
 
 /// Converts a DTO from its C form.
 ///
@@ -74,13 +79,16 @@ fn remote_of(operation: Operation, triplet: &bindings::DAT_RMR_TRIPLET) -> Segme
     }
 }
 
-/// Posts DTOs in their order, up to the first that is refused. Returns the number of DTOs that were
-/// posted, and the error of the refused one.
+/// Posts DTOs with `post_list`, in their order, up to the first that is refused. Returns the number
+/// of DTOs that were posted, and the error of the refused one.
 ///
 /// # Safety
 ///
 /// As for [`describe`], for each DTO.
-unsafe fn post_all(ep: &Ep, list: &[bindings::DAT_LIST_DTO]) -> (usize, DatResult) {
+unsafe fn post_with<E: From<DatError>>(
+    list: &[bindings::DAT_LIST_DTO],
+    mut post_list: impl FnMut(&[Post<'_>]) -> (usize, Result<(), E>),
+) -> (usize, Result<(), E>) {
     let mut done = 0_usize;
     for part in list.chunks(MAX_CHAIN) {
         let mut posts = [Post::NOTHING; MAX_CHAIN];
@@ -90,19 +98,51 @@ unsafe fn post_all(ep: &Ep, list: &[bindings::DAT_LIST_DTO]) -> (usize, DatResul
             match unsafe { describe(dto) } {
                 Ok(post) => *place = post,
                 Err(error) => {
-                    refused = Err(error);
+                    refused = Err(E::from(error));
                     break;
                 }
             }
             count = count.saturating_add(1);
         }
-        let (posted, result) = ep.post_list(posts.get(..count).unwrap_or_default());
+        let (posted, result) = post_list(posts.get(..count).unwrap_or_default());
         done = done.saturating_add(posted);
         if let Err(error) = result.and(refused) {
             return (done, Err(error));
         }
     }
     (done, Ok(()))
+}
+
+/// Posts DTOs in their order, up to the first that is refused. Returns the number of DTOs that were
+/// posted, and the error of the refused one.
+///
+/// Context: as of a single post.
+///
+/// # Safety
+///
+/// As for [`describe`], for each DTO.
+unsafe fn post_all(ep: KernelHandle, list: &[bindings::DAT_LIST_DTO]) -> (usize, DatResult) {
+    let (done, result) = {
+        let guard = rcu::read_lock();
+        match Adapter::borrow::<Ep>(&guard, ep) {
+            // SAFETY: By the safety requirement.
+            Ok(ep) => unsafe { post_with(list, |posts| ep.post_list_at_once(posts)) },
+            Err(error) => (0, Err(NotPosted::from(error))),
+        }
+    };
+    let Err(refusal) = result else {
+        return (done, Ok(()));
+    };
+    let again = unless_atomic(refusal).and_then(|()| Adapter::object::<Ep>(ep));
+    match again {
+        Ok(ep) => {
+            let left = list.get(done..).unwrap_or_default();
+            // SAFETY: By the safety requirement.
+            let (more, result) = unsafe { post_with(left, |posts| ep.post_list(posts)) };
+            (done.saturating_add(more), result)
+        }
+        Err(error) => (done, Err(error)),
+    }
 }
 
 export! {
@@ -114,12 +154,12 @@ export! {
         posted: Out<i32>,
     ) {
         posted.put(0);
-        let ep = Adapter::object::<Ep>(ep)?;
+        Adapter::check::<Ep>(ep)?;
         let count = usize::try_from(count).map_err(|_| DatError::Invalid(Arg::Dtos))?;
         // SAFETY: The header obliges the caller to pass `count` DTOs, unless `list` is NULL.
         let list = unsafe { list.slice(count, Arg::Operation) }?;
         // SAFETY: The header obliges the caller to pass the segments of each.
-        let (done, result) = unsafe { post_all(&ep, list) };
+        let (done, result) = unsafe { post_all(ep, list) };
         posted.put(count_out(u32::try_from(done).unwrap_or(u32::MAX)));
         result
     }

@@ -21,12 +21,19 @@ use crate::{
             MAX_ADAPTERS, //
         },
     },
+    sys::rcu::RcuTable,
 };
 use core::cell::UnsafeCell;
 use kernel::{
     ffi::c_void,
     new_mutex,
-    sync::Mutex, //
+    sync::{
+        rcu::{
+            self,
+            Guard, //
+        },
+        Mutex, //
+    },
 };
 
 /// Number of IAs that kernel consumers can have open at a time.
@@ -48,25 +55,37 @@ struct Slot {
 /// needs no reference to its IA.
 type Slots = KVec<Pin<KBox<Mutex<Slot>>>>;
 
-/// Slots, allocated at module load and freed at module unload.
-struct SlotTable(UnsafeCell<Slots>);
+/// Open adapters.
+struct Adapters {
+    slots: Slots,
+    /// The same adapters by slot, for lookups in any context.
+    lookups: RcuTable<Ia>,
+}
 
-// SAFETY: Only `Registration` writes to it, while there are no readers; see `SlotTable::slots`.
-unsafe impl Sync for SlotTable {}
+/// Open adapters, from module load to module unload.
+struct AdapterTable(UnsafeCell<Option<Adapters>>);
 
-static ADAPTERS: SlotTable = SlotTable(UnsafeCell::new(KVec::new()));
+// SAFETY: Only `Registration` writes to it, while there are no readers; see `AdapterTable::get`.
+unsafe impl Sync for AdapterTable {}
 
-impl SlotTable {
-    fn slots(&self) -> &Slots {
+static ADAPTERS: AdapterTable = AdapterTable(UnsafeCell::new(None));
+
+impl AdapterTable {
+    fn get(&self) -> Option<&Adapters> {
         // SAFETY: The cell is written twice: at module load, before the kernel resolves another
         // module's references to the exported symbols, and at module unload, when no module that
         // refers to them is left. Hence no write happens during a shared borrow.
-        unsafe { &*self.0.get() }
+        unsafe { &*self.0.get() }.as_ref()
+    }
+
+    fn slots(&self) -> &[Pin<KBox<Mutex<Slot>>>] {
+        self.get().map_or(&[], |adapters| &adapters.slots)
     }
 
     /// Returns the slot of the adapter with this number.
     fn slot(&self, number: u32) -> Option<&Mutex<Slot>> {
-        self.slots().get(slot_of(number)).map(|slot| &**slot)
+        let index = usize::try_from(slot_of(number)).ok()?;
+        self.slots().get(index).map(|slot| &**slot)
     }
 }
 
@@ -100,12 +119,31 @@ impl Adapter {
             slot.ia = Some(ia.clone());
             Some(slot.number)
         });
-        match number {
-            Some(number) => Ok(Self { number, ia }),
-            None => {
-                ia.close(Close::Abrupt, Until::Done)?;
-                Err(DatError::memory())
-            }
+        let Some(number) = number else {
+            ia.close(Close::Abrupt, Until::Done)?;
+            return Err(DatError::memory());
+        };
+        let this = Self { number, ia };
+        this.begin_lookups().or_else(|error| {
+            this.close(Close::Abrupt)?;
+            Err(error)
+        })?;
+        Ok(this)
+    }
+
+    /// Lets lookups in any context find the adapter.
+    fn begin_lookups(&self) -> DatResult {
+        let adapters = ADAPTERS.get().ok_or(DatError::internal())?;
+        let (slot, key) = (slot_of(self.number), self.number.into());
+        Ok(adapters
+            .lookups
+            .store(slot, key, self.ia.clone(), GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Ends the lookups of the adapter. Called before its slot is free.
+    fn end_lookups(&self) {
+        if let Some(adapters) = ADAPTERS.get() {
+            adapters.lookups.remove(slot_of(self.number));
         }
     }
 
@@ -121,6 +159,7 @@ impl Adapter {
             if slot.number != self.number {
                 return None;
             }
+            self.end_lookups();
             slot.number = slot.number.wrapping_add(SLOTS) % MAX_ADAPTERS;
             slot.ia.take()
         });
@@ -202,6 +241,38 @@ impl Adapter {
             .unwrap_or(Err(invalid(T::INVALID)))
     }
 
+    /// Resolves the handle of an Endpoint, an SRQ or an LMR. The object's memory stays while the
+    /// guard exists, also if the object is freed.
+    ///
+    /// Context: any.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the object type's subtype.
+    #[inline(always)]
+    pub(super) fn borrow<T: Tabled>(guard: &Guard, handle: KernelHandle) -> DatResult<&Arc<T>> {
+        let ia = Self::borrow_ia(guard, handle.adapter());
+        ia.ok_or(invalid(T::INVALID))?.borrow_outer(guard, handle)
+    }
+
+    /// Returns the IA with this number. Its memory stays while the guard exists.
+    ///
+    /// Context: any.
+    #[inline(always)]
+    pub(super) fn borrow_ia(guard: &Guard, number: u32) -> Option<&Arc<Ia>> {
+        let lookups = &ADAPTERS.get()?.lookups;
+        lookups.get(guard, slot_of(number), |key| key == u64::from(number))
+    }
+
+    /// Checks the handle of an Endpoint, an SRQ or an LMR. Context: any.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the object type's subtype.
+    pub(super) fn check<T: Tabled>(handle: KernelHandle) -> DatResult {
+        Self::borrow::<T>(&rcu::read_lock(), handle).map(|_| ())
+    }
+
     /// Returns the type of the object with this handle, if the object exists.
     pub(super) fn kind_of(handle: KernelHandle) -> Option<HandleKind> {
         let this = Self::named_by(handle, Subtype::InvalidHandleIa).ok()?;
@@ -248,9 +319,8 @@ impl Adapter {
     }
 }
 
-fn slot_of(number: u32) -> usize {
-    // Less than `SLOTS`, so that the cast loses nothing.
-    (number % SLOTS) as usize
+fn slot_of(number: u32) -> u32 {
+    number % SLOTS
 }
 
 /// Kernel consumer API, available from module load to module unload.
@@ -265,21 +335,23 @@ impl Registration {
             let slot = KBox::pin_init(new_mutex!(slot, "Adapter::slot"), GFP_KERNEL)?;
             slots.push_within_capacity(slot).map_err(|_| ENOMEM)?;
         }
-        Self::replace(slots);
+        let lookups = RcuTable::new();
+        Self::replace(Some(Adapters { slots, lookups }));
         Ok(Self(()))
     }
 
-    /// Replaces the slots and returns the old ones.
-    fn replace(slots: Slots) -> Slots {
+    /// Replaces the table and returns the old one.
+    fn replace(adapters: Option<Adapters>) -> Option<Adapters> {
         // SAFETY: The module is being loaded or unloaded, so that no other module can call an
         // exported function and nothing else borrows the cell.
-        core::mem::replace(unsafe { &mut *ADAPTERS.0.get() }, slots)
+        core::mem::replace(unsafe { &mut *ADAPTERS.0.get() }, adapters)
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        for slot in Self::replace(KVec::new()) {
+        let adapters = Self::replace(None);
+        for slot in adapters.iter().flat_map(|adapters| &adapters.slots) {
             let left = slot.lock().ia.take();
             if let Some(ia) = left {
                 pr_warn!("an adapter was left open by a module that has been unloaded\n");

@@ -22,10 +22,14 @@ use crate::{
             Srq, //
         },
     },
-    model::handle::KernelHandle, //
+    model::handle::KernelHandle,
+    sys::task::Context, //
 };
 use kdapl_bindings as bindings;
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    sync::rcu, //
+};
 
 /// Converts a count from its C form. A negative one becomes a number above every limit.
 fn number(count: i32) -> u32 {
@@ -46,6 +50,18 @@ fn attr_in(attr: &In<bindings::DAT_SRQ_ATTR>) -> DatResult<Attr> {
         max_recv_dtos: number(attr.max_recv_dtos),
         max_recv_iov: number(attr.max_recv_iov),
     })
+}
+
+/// Posts a receive. Sleeps only where it may, to find a slot.
+fn post(srq: KernelHandle, receive: &Receive<'_>) -> DatResult {
+    let posted = {
+        let guard = rcu::read_lock();
+        Adapter::borrow::<Srq>(&guard, srq)?.post_at_once(receive)
+    };
+    match posted {
+        Err(_) if Context::current().may_sleep() => Adapter::object::<Srq>(srq)?.post(receive),
+        result => result,
+    }
 }
 
 export! {
@@ -70,12 +86,12 @@ export! {
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,
     ) {
-        let srq = Adapter::object::<Srq>(srq)?;
         // SAFETY: Every bit pattern is a valid cookie.
         let cookie = unsafe { cookie.as_64 };
+        Adapter::check::<Srq>(srq)?;
         // SAFETY: The header obliges the caller to pass `count` triplets, unless `local` is NULL.
         let local = unsafe { segments(count, &local) }?;
-        srq.post(&Receive { cookie, local })
+        post(srq, &Receive { cookie, local })
     }
 
     /// `dat_srq_query`.

@@ -128,6 +128,11 @@ const fn free() -> DatError {
 }
 
 impl State {
+    /// Returns whether the next registration needs another region.
+    pub(crate) const fn is_lost(self) -> bool {
+        matches!(self, Self::Lost)
+    }
+
     /// Returns whether a request is outstanding, or about to be posted.
     pub(crate) const fn is_busy(self) -> bool {
         match self {

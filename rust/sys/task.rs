@@ -5,7 +5,11 @@
 //! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 
 use kdapl_bindings as bindings;
-use kernel::task::Task;
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    task::Task, //
+};
 
 /// Returns a number that identifies the running task. No other task has it during the task's life.
 /// It is never 0.
@@ -45,4 +49,38 @@ pub(crate) fn is_killed() -> bool {
 pub(crate) fn cond_resched() {
     // SAFETY: The caller may sleep.
     unsafe { bindings::kdapl_helper_cond_resched() };
+}
+
+/// Context of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// The caller may sleep.
+    Process,
+    /// The caller may not sleep: it is in an interrupt, holds a spinlock or is an RCU reader.
+    Atomic,
+}
+
+impl Context {
+    /// Returns the context of the caller. On a kernel without CONFIG_PREEMPT_COUNT nobody can tell,
+    /// and the result is [`Context::Atomic`].
+    pub(crate) fn current() -> Self {
+        // SAFETY: The helper only reads the running task and the state of the processor.
+        match unsafe { bindings::kdapl_helper_may_sleep() } {
+            true => Self::Process,
+            false => Self::Atomic,
+        }
+    }
+
+    /// Returns whether the caller may sleep.
+    pub(crate) fn may_sleep(self) -> bool {
+        self == Self::Process
+    }
+
+    /// Returns the flags for allocations.
+    pub(crate) fn allocation_flags(self) -> Flags {
+        match self {
+            Self::Process => GFP_KERNEL_ACCOUNT,
+            Self::Atomic => GFP_ATOMIC,
+        }
+    }
 }

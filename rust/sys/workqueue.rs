@@ -59,12 +59,21 @@ impl OwnedQueue {
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
         let queue = QUEUE.load(Acquire);
+        // SAFETY: The caller may sleep. The call waits for the grace periods after which work items
+        // are queued.
+        unsafe { bindings::rcu_barrier() };
         // SAFETY: `new` stored the queue, and no other code destroys it. The call waits for its
         // items, and for those that they queue in turn. These must find the queue, so the pointer
         // is cleared afterwards.
         unsafe { bindings::destroy_workqueue(queue) };
         QUEUE.store(core::ptr::null_mut(), Release);
     }
+}
+
+/// Returns the module's queue for calls of C. It exists while a part of the module does that is
+/// dropped before its [`OwnedQueue`].
+pub(super) fn raw() -> *mut bindings::workqueue_struct {
+    QUEUE.load(Acquire)
 }
 
 /// Returns the module's queue. It is unbound, so work may sleep. Returns the system's queue if the

@@ -25,6 +25,7 @@ use crate::{
     },
     sys::{
         random::random_u64,
+        rcu::RcuTable,
         user::{
             User,
             VariableCharge, //
@@ -34,11 +35,14 @@ use crate::{
 use kernel::{
     alloc::Flags,
     new_mutex,
-    sync::Mutex, //
+    sync::{
+        rcu::Guard,
+        Mutex, //
+    },
 };
 
 /// Kind of object that has handles.
-pub(crate) trait Object: Sized {
+pub(crate) trait Object: Sized + Send + Sync + 'static {
     /// Kind that the handles contain.
     const KIND: HandleKind;
     /// Subtype of INVALID_HANDLE for a handle that names no such object.
@@ -117,22 +121,36 @@ impl<T> Inner<T> {
 /// The lock is taken in `rdma_cm`'s worker, which all users of the host share. So no memory is
 /// allocated with the lock held.
 #[pin_data]
-pub(crate) struct Objects<T> {
+pub(crate) struct Objects<T: Object> {
     #[pin]
     inner: Mutex<Inner<T>>,
+    /// The objects once more, for lookups in any context. `None` if nobody does them.
+    lookups: Option<RcuTable<T>>,
 }
 
 /// Reserved entry for an object that is being created.
 ///
 /// Releases the entry on drop, unless [`Reservation::commit`] has put the object there.
-pub(in crate::dat) struct Reservation<T> {
+pub(in crate::dat) struct Reservation<T: Object> {
     objects: Arc<Objects<T>>,
     handle: Handle,
+    /// Allocation flags.
+    flags: Flags,
 }
 
 impl<T: Object> Objects<T> {
     /// Creates an empty table. `user` is charged for its entries.
     pub(in crate::dat) fn new(user: &User) -> DatResult<Arc<Self>> {
+        Self::with_lookups(user, None)
+    }
+
+    /// Creates an empty table, whose objects are also found in contexts that cannot sleep:
+    /// [`Objects::borrow_outer`].
+    pub(in crate::dat) fn for_any_context(user: &User) -> DatResult<Arc<Self>> {
+        Self::with_lookups(user, Some(RcuTable::new()))
+    }
+
+    fn with_lookups(user: &User, lookups: Option<RcuTable<T>>) -> DatResult<Arc<Self>> {
         let inner = Inner {
             table: HandleTable::new(Storage::new(), random_u64()),
             closed: false,
@@ -141,6 +159,7 @@ impl<T: Object> Objects<T> {
         Ok(Arc::pin_init(
             pin_init!(Self {
                 inner <- new_mutex!(inner, "Objects::inner"),
+                lookups,
             }),
             GFP_KERNEL_ACCOUNT,
         )?)
@@ -175,6 +194,7 @@ impl<T: Object> Objects<T> {
                     return Ok(Reservation {
                         objects: self.clone(),
                         handle,
+                        flags,
                     });
                 }
                 let longer = inner.table.storage_mut().longer();
@@ -260,9 +280,30 @@ impl<T: Object> Objects<T> {
         let mut inner = self.inner.lock();
         let invalid = DatError::new(Kind::InvalidHandle, T::INVALID);
         check(inner.get(handle).ok_or(invalid)?)?;
-        inner
-            .remove(Handle::from_raw(handle))
+        self.remove(&mut inner, Handle::from_raw(handle))
             .ok_or(DatError::internal())
+    }
+
+    /// Removes an object from the table, whose lock is held.
+    fn remove(&self, inner: &mut Inner<T>, handle: Handle) -> Option<Arc<T>> {
+        let removed = inner.remove(handle)?;
+        self.end_lookups(handle);
+        Some(removed)
+    }
+
+    /// Lets lookups find an object. Allocates with `flags`.
+    fn begin_lookups(&self, handle: Handle, object: &Arc<T>, flags: Flags) -> Result {
+        let (index, key) = (handle.key().index, handle.into_raw());
+        self.lookups.as_ref().map_or(Ok(()), |lookups| {
+            lookups.store(index, key, object.clone(), flags)
+        })
+    }
+
+    /// Ends the lookups of an object.
+    fn end_lookups(&self, handle: Handle) {
+        if let Some(lookups) = &self.lookups {
+            lookups.remove(handle.key().index);
+        }
     }
 
     /// Removes an object from the table and shuts it down.
@@ -287,6 +328,30 @@ impl<T: Object> Objects<T> {
         let object = self.get_by_short_generation(handle.index(), handle.generation());
         let object = object.filter(|_| is_valid);
         object.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
+    }
+
+    /// Returns the object that a kernel consumer's shorter handle names. Its memory stays while the
+    /// guard exists, also if the object is freed.
+    ///
+    /// Context: any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::get`]. A table that was not made [for
+    /// any context](Objects::for_any_context) has no objects here.
+    #[inline(always)]
+    pub(crate) fn borrow_outer<'a>(
+        &'a self,
+        guard: &'a Guard,
+        handle: KernelHandle,
+    ) -> DatResult<&'a Arc<T>> {
+        let is_named = |key: u64| {
+            let key = Handle::from_raw(key).key();
+            key.short_generation() == handle.generation() && handle.kind() == Some(T::KIND)
+        };
+        let lookups = self.lookups.as_ref();
+        let found = lookups.and_then(|lookups| lookups.get(guard, handle.index(), is_named));
+        found.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
     }
 
     /// Returns the full handle, in this table, for a kernel consumer's shorter handle.
@@ -325,7 +390,7 @@ impl<T: Object> Objects<T> {
     }
 }
 
-impl<T> Reservation<T> {
+impl<T: Object> Reservation<T> {
     /// Returns the handle that the object will have.
     pub(in crate::dat) fn handle(&self) -> Handle {
         self.handle
@@ -335,22 +400,28 @@ impl<T> Reservation<T> {
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (device) if the table was closed in the meantime. The caller then
-    /// shuts the object down.
+    /// INSUFFICIENT_RESOURCES: (device) if the table was closed in the meantime; (memory) without
+    /// memory. The caller then shuts the object down.
     pub(in crate::dat) fn commit(self, object: Arc<T>) -> DatResult {
+        // Nobody has the handle yet, so nobody looks it up before the object is in the table.
+        self.objects
+            .begin_lookups(self.handle, &object, self.flags)?;
         let refused = {
             let mut inner = self.objects.inner.lock();
-            if inner.closed {
-                Err(object)
-            } else {
-                inner.table.commit(self.handle, object)
+            let refused = match inner.closed {
+                true => Err(object),
+                false => inner.table.commit(self.handle, object),
+            };
+            if refused.is_err() {
+                self.objects.end_lookups(self.handle);
             }
+            refused
         };
         refused.map_err(|_| DatError::device())
     }
 }
 
-impl<T> Drop for Reservation<T> {
+impl<T: Object> Drop for Reservation<T> {
     fn drop(&mut self) {
         self.objects.inner.lock().abandon(self.handle);
     }

@@ -18,6 +18,7 @@ mod suppressed;
 mod watermarks;
 
 pub(crate) use self::post::{
+    NotPosted,
     Operands,
     Post, //
 };

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     dat::{
-        base::InUse,
         ep::{
             Action,
             LocalRequest, //
@@ -22,6 +21,7 @@ use crate::{
         prelude::*,
     },
     rdma::dma_pages::DmaPages,
+    sys::task::Context,
 };
 
 impl Ia {
@@ -38,68 +38,78 @@ impl Ia {
     /// Implements `dat_lmr_fmr`. `map` maps the pages for the device. Returns the LMR context and
     /// the RMR context, which are valid for each later request of the Endpoint.
     ///
-    /// Context: process; sleeps.
+    /// Context: any. Sleeps in [`Context::Process`] only.
     ///
     /// # Errors
     ///
-    /// - INVALID_HANDLE (LMR or Endpoint), also for an LMR that [`Ia::allocate_lmr`] has not
-    ///   created.
+    /// - INVALID_HANDLE (LMR) for an LMR that [`Ia::allocate_lmr`] has not created.
     /// - RESERVED_LMR.
     /// - MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
     ///   support them.
     /// - Errors of [`Fast::prepare`] and [`Ep::post_local`].
     pub(crate) fn register_lmr(
         &self,
-        lmr: u64,
-        ep: u64,
+        (lmr, ep): (&Lmr, &Ep),
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
+        context: Context,
     ) -> DatResult<(u32, u32)> {
-        let lmr = self.use_lmr(lmr)?;
-        let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
+        let fast = lmr.fast()?;
         if fmr.has_remote_atomics() && !self.attr().extensions.has_atomics() {
             return Err(Kind::ModelNotSupported.into());
         }
-        self.settle(fast);
-        let registered = Fast::prepare(fast, fmr, map).and_then(|mut prepared| {
+        self.settle(fast, context);
+        let registered = Fast::prepare(fast, fmr, map, context).and_then(|mut prepared| {
             let (pz, contexts) = (prepared.pz(), prepared.contexts());
-            // If it was flushed at once, the drop abandons it.
-            ep.post_local(&mut LocalRequest {
+            let mut request = LocalRequest {
                 action: Action::Register(&mut prepared),
                 pz,
                 cookie: fmr.cookie,
                 flags: fmr.flags,
-            })?;
+            };
+            // If it was flushed at once, the drop abandons it.
+            ep.post_local(&mut request, context)?;
             Ok(contexts)
         });
-        registered.map_err(|error| self.why_refused(error))
+        registered.map_err(|error| self.why_refused(error, context))
     }
 
     /// Returns the error to report. After the removal of the device the memory and the connection
-    /// are gone, too, but the removal is the error to report.
-    fn why_refused(&self, error: DatError) -> DatError {
-        self.base.device().map_or_else(|gone| gone, |_| error)
+    /// are gone, too, but the removal is the error to report, if the caller may sleep to find out.
+    fn why_refused(&self, error: DatError, context: Context) -> DatError {
+        match context {
+            Context::Process => self.base.device().map_or_else(|gone| gone, |_| error),
+            Context::Atomic => error,
+        }
     }
 
     /// Implements `dat_lmr_invalidate`.
     ///
-    /// Context: process; sleeps.
+    /// Context: as for [`Ia::register_lmr`].
     ///
     /// # Errors
     ///
     /// - As for [`Ia::register_lmr`].
     /// - Errors of [`Ep::post_local`].
-    pub(crate) fn invalidate_lmr(&self, lmr: u64, ep: u64, cookie: u64, flags: u32) -> DatResult {
-        let lmr = self.use_lmr(lmr)?;
-        let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
-        self.settle(fast);
-        let posted = ep.post_local(&mut LocalRequest {
+    pub(crate) fn invalidate_lmr(
+        &self,
+        (lmr, ep): (&Lmr, &Ep),
+        cookie: u64,
+        flags: u32,
+        context: Context,
+    ) -> DatResult {
+        let fast = lmr.fast()?;
+        self.settle(fast, context);
+        let mut request = LocalRequest {
             action: Action::Invalidate(fast),
             pz: lmr.query().pz,
             cookie,
             flags,
-        });
-        posted.map(|_| ()).map_err(|error| self.why_refused(error))
+        };
+        let posted = ep.post_local(&mut request, context);
+        posted
+            .map(|_| ())
+            .map_err(|error| self.why_refused(error, context))
     }
 
     /// Implements `dat_lmr_free`.
@@ -126,7 +136,7 @@ impl Ia {
     fn free_lmr_unless(&self, lmr: u64, is_used: impl Fn(u32) -> bool) -> DatResult {
         let lmr = self.get::<Lmr>(lmr)?;
         if let Ok(fast) = lmr.fast() {
-            self.settle(fast);
+            self.settle(fast, Context::Process);
         }
         lmr.free(&self.lmrs, is_used)
     }
@@ -155,13 +165,12 @@ impl Ia {
         Ok(lmr)
     }
 
-    fn use_lmr(&self, lmr: u64) -> DatResult<InUse<Lmr>> {
-        self.lmrs.use_as(lmr, Subtype::InvalidHandleLmr)
-    }
-
     /// Takes the completions that the state of an LMR waits for, if they may have no event. The
-    /// consumer may never dequeue them.
-    fn settle(&self, fast: &Fast) {
+    /// consumer may never dequeue them. Does nothing in a context that cannot sleep.
+    fn settle(&self, fast: &Fast, context: Context) {
+        if !context.may_sleep() {
+            return;
+        }
         let ep = fast.suppressed_on();
         if let Some(Ok(ep)) = ep.map(|ep| self.get::<Ep>(ep)) {
             ep.drain_evds();

@@ -26,6 +26,7 @@ use crate::{
         KernelHandle, //
     },
 };
+use kernel::sync::rcu::Guard;
 
 /// Kind of objects that an adapter has a table of.
 pub(crate) trait Tabled: Object {
@@ -120,6 +121,20 @@ impl Ia {
     /// As for [`Ia::get`].
     pub(crate) fn get_outer<T: Tabled>(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
         T::table(self).get_outer(handle)
+    }
+
+    /// Returns the Endpoint, SRQ or LMR that a kernel consumer's handle names: see
+    /// [`Objects::borrow_outer`]. Context: any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Ia::get`].
+    pub(crate) fn borrow_outer<'a, T: Tabled>(
+        &'a self,
+        guard: &'a Guard,
+        handle: KernelHandle,
+    ) -> DatResult<&'a Arc<T>> {
+        T::table(self).borrow_outer(guard, handle)
     }
 
     /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_rmr_free`,

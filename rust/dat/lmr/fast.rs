@@ -36,17 +36,18 @@ use crate::{
         dma_pages::DmaPages,
         fast_mr::FastMr, //
     },
-    sys::workqueue::queue,
+    sys::{
+        lock::{
+            new_spinlock_irq,
+            IrqSaveBackend,
+            SpinLockIrq, //
+        },
+        workqueue::queue, //
+    },
 };
 use kernel::{
-    impl_has_work, new_spinlock, new_work,
-    sync::{
-        lock::{
-            spinlock::SpinLockBackend,
-            Guard, //
-        },
-        SpinLock, //
-    },
+    impl_has_work, new_work,
+    sync::lock::Guard,
     workqueue::{
         Work,
         WorkItem, //
@@ -164,7 +165,7 @@ pub(in crate::dat) struct Fast {
     /// Pages of the longest registration.
     max_pages: u32,
     #[pin]
-    inner: SpinLock<Inner>,
+    inner: SpinLockIrq<Inner>,
     #[pin]
     release_work: Work<Fast>,
 }
@@ -203,7 +204,7 @@ impl Fast {
         let this = Arc::pin_init(
             pin_init!(Self {
                 max_pages,
-                inner <- new_spinlock!(inner, "Lmr::fast"),
+                inner <- new_spinlock_irq!(inner, "Lmr::fast"),
                 release_work <- new_work!("Fast::release_work"),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -213,7 +214,7 @@ impl Fast {
     }
 
     /// Locks the state. The caller may hold `Ep::inner`.
-    pub(in crate::dat) fn lock(&self) -> Guard<'_, Inner, SpinLockBackend> {
+    pub(in crate::dat) fn lock(&self) -> Guard<'_, Inner, IrqSaveBackend> {
         self.inner.lock()
     }
 
@@ -249,10 +250,23 @@ impl Fast {
     ///
     /// Context: process; sleeps.
     pub(super) fn release(&self) {
-        let (reports, parts) = {
+        {
             let mut inner = self.lock();
             inner.is_released = true;
             inner.forget();
+        }
+        self.drop_released();
+    }
+
+    /// Drops the parts of a released LMR, unless requests are outstanding.
+    ///
+    /// Context: process; sleeps.
+    fn drop_released(&self) {
+        let (reports, parts) = {
+            let mut inner = self.lock();
+            if !inner.is_released {
+                return;
+            }
             let reports = inner.parts.as_ref().and_then(Parts::reports);
             let is_left = inner.state.is_busy();
             (reports, if is_left { None } else { inner.parts.take() })
@@ -280,8 +294,10 @@ impl_has_work! {
 impl WorkItem for Fast {
     type Pointer = Arc<Self>;
 
-    /// Drops a reference where the thread may sleep.
-    fn run(_this: Arc<Self>) {}
+    /// Drops the parts of a released LMR, and a reference, where the thread may sleep.
+    fn run(this: Arc<Self>) {
+        this.drop_released();
+    }
 }
 
 /// Reference of a request that is in a send queue. The drop may be in any context that may take a

@@ -50,8 +50,8 @@ impl Srq {
     /// * INSUFFICIENT_RESOURCES (SRQ) if as many receives are posted as the SRQ holds;
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn post(&self, receive: &Receive<'_>) -> DatResult {
-        match self.post_now(receive) {
-            Err(error) if error == no_slot() && self.finds_slots() => self.post_now(receive),
+        match self.post_at_once(receive) {
+            Err(error) if error == no_slot() && self.finds_slots() => self.post_at_once(receive),
             result => result,
         }
     }
@@ -68,7 +68,12 @@ impl Srq {
         self.drop_lost() || is_examined
     }
 
-    fn post_now(&self, receive: &Receive<'_>) -> DatResult {
+    /// As [`Srq::post`], without a look for slots of receives that were lost. Context: any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Srq::post`].
+    pub(crate) fn post_at_once(&self, receive: &Receive<'_>) -> DatResult {
         let mut inner = self.inner.lock();
         if inner.loss.is_examined {
             return Err(no_slot());

@@ -122,6 +122,8 @@ orders! {
     kdapl_lmr_free_unused(_);
     kdapl_ep_private_data(_, PrivateDataSize, PrivateData);
     kdapl_cr_private_data(_, PrivateDataSize, PrivateData);
+    kdapl_ep_addresses(_, _, _);
+    kdapl_cr_address(_, _);
 }
 
 // Shared Receive Queues.

@@ -3,8 +3,8 @@
 
 use crate::sample::Sample;
 use crate::{
-    connect, crowd, kernel_ping, memory, ping, pipelines, polling, posts, scale, tenant, transfer,
-    udapl, wakeups,
+    connect, crowd, kernel_ping, memory, nvme, ping, pipelines, polling, posts, scale, tenant,
+    transfer, udapl, wakeups,
 };
 use anyhow::{bail, Result};
 
@@ -98,6 +98,12 @@ pub const ALL: &[Benchmark] = &[
         about: "ping-pong between kernel threads, compared with raw verbs",
         processors: &[1, 2],
         run: kernel_ping::run,
+    },
+    Benchmark {
+        name: "nvme",
+        about: "NVMe over Fabrics on a null block device, compared with nvme-rdma and nvmet-rdma",
+        processors: &[1, 2],
+        run: nvme::run,
     },
 ];
 

@@ -12,6 +12,7 @@ mod crowd;
 mod ends;
 mod kernel_ping;
 mod memory;
+mod nvme;
 mod ping;
 mod pipelines;
 mod polling;

@@ -17,6 +17,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 
+#include "disguise.h"
+
 static char *device = "rxe0";
 module_param(device, charp, 0444);
 MODULE_PARM_DESC(device, "RDMA device");
@@ -27,7 +29,7 @@ MODULE_PARM_DESC(driver_id, "the enum rdma_driver_id to show, -1 for its own");
 
 /* Set by the client, read by the wrappers. */
 static struct ib_device *disguised;
-static struct ib_device_ops own;
+struct ib_device_ops disguise_own;
 
 static atomic_t registered = ATOMIC_INIT(0);
 static atomic_t key = ATOMIC_INIT(0);
@@ -43,11 +45,11 @@ static int get_atomic(char *buffer, const struct kernel_param *param)
 	return sysfs_emit(buffer, "%u\n", atomic_read(param->arg));
 }
 
-static const struct kernel_param_ops atomic_ops = { .get = get_atomic };
+const struct kernel_param_ops disguise_atomic_ops = { .get = get_atomic };
 
-module_param_cb(null_udata, &atomic_ops, &registered, 0444);
+module_param_cb(null_udata, &disguise_atomic_ops, &registered, 0444);
 MODULE_PARM_DESC(null_udata, "registrations of a process's memory without user data");
-module_param_cb(dma_key, &atomic_ops, &key, 0444);
+module_param_cb(dma_key, &disguise_atomic_ops, &key, 0444);
 MODULE_PARM_DESC(dma_key, "key of the latest region of all memory");
 
 /*
@@ -68,13 +70,13 @@ static int set_atomic(const char *text, const struct kernel_param *param)
 	return error;
 }
 
-static const struct kernel_param_ops once_ops = { .get = get_atomic, .set = set_atomic };
+const struct kernel_param_ops disguise_once_ops = { .get = get_atomic, .set = set_atomic };
 
-module_param_cb(before_us, &once_ops, &before_us, 0644);
+module_param_cb(before_us, &disguise_once_ops, &before_us, 0644);
 MODULE_PARM_DESC(before_us, "microseconds before the next lookup of a queue pair");
-module_param_cb(between_us, &once_ops, &between_us, 0644);
+module_param_cb(between_us, &disguise_once_ops, &between_us, 0644);
 MODULE_PARM_DESC(between_us, "microseconds from the lookup to the reference");
-module_param_cb(lookups, &atomic_ops, &lookups, 0444);
+module_param_cb(lookups, &disguise_atomic_ops, &lookups, 0444);
 MODULE_PARM_DESC(lookups, "lookups of queue pairs, including those in progress");
 
 static void pause(atomic_t *us)
@@ -94,78 +96,12 @@ static atomic_t inside = ATOMIC_INIT(0);
  */
 static atomic_t looked_up = ATOMIC_INIT(-1);
 static atomic_t pulled = ATOMIC_INIT(0);
-module_param_cb(pulled, &atomic_ops, &pulled, 0444);
+module_param_cb(pulled, &disguise_atomic_ops, &pulled, 0444);
 MODULE_PARM_DESC(pulled, "queue pairs that were destroyed during their lookup");
 
-/*
- * The latest destroyed queue pairs. Their completions may still be queued in soft-RoCE, and in qedr,
- * which uses the queue pair when it polls one. Other drivers discard them.
- */
-static DEFINE_SPINLOCK(gone_lock);
-static struct ib_qp *gone[256];
-static unsigned int next_gone;
-static atomic_t late = ATOMIC_INIT(0);
-static atomic_t discards = ATOMIC_INIT(0);
-static atomic_t hides = ATOMIC_INIT(0);
 static atomic_t destroyed = ATOMIC_INIT(0);
-module_param_cb(late, &atomic_ops, &late, 0444);
-MODULE_PARM_DESC(late, "completions that were polled after their queue pair was destroyed");
-module_param_cb(discards, &once_ops, &discards, 0644);
-MODULE_PARM_DESC(discards, "1 discards the completions of destroyed queue pairs");
-module_param_cb(hides, &once_ops, &hides, 0644);
-MODULE_PARM_DESC(hides, "1 hides all completions, like a device that does not answer");
-module_param_cb(destroyed, &atomic_ops, &destroyed, 0444);
+module_param_cb(destroyed, &disguise_atomic_ops, &destroyed, 0444);
 MODULE_PARM_DESC(destroyed, "queue pairs that were destroyed");
-
-static void replace_gone(struct ib_qp *old, struct ib_qp *new)
-{
-	unsigned long flags;
-	unsigned int i;
-
-	spin_lock_irqsave(&gone_lock, flags);
-	for (i = 0; old && i < ARRAY_SIZE(gone); i++)
-		if (gone[i] == old)
-			gone[i] = NULL;
-	if (new)
-		gone[next_gone++ % ARRAY_SIZE(gone)] = new;
-	spin_unlock_irqrestore(&gone_lock, flags);
-}
-
-static bool is_gone(const struct ib_qp *qp)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(gone); i++)
-		if (gone[i] == qp)
-			return true;
-	return false;
-}
-
-static int poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc)
-{
-	unsigned long flags;
-	int found, left, i;
-
-	if (atomic_read(&hides))
-		return 0;
-	do {
-		found = own.poll_cq(cq, most, wc);
-		left = 0;
-		spin_lock_irqsave(&gone_lock, flags);
-		for (i = 0; i < found; i++) {
-			if (is_gone(wc[i].qp)) {
-				atomic_inc(&late);
-				if (atomic_read(&discards))
-					continue;
-			}
-			if (left != i)
-				wc[left] = wc[i];
-			left++;
-		}
-		spin_unlock_irqrestore(&gone_lock, flags);
-	} while (found > 0 && !left);
-	return found > 0 ? left : found;
-}
 
 /* The latest queue pair. It can be made to fail, as its driver would report it. */
 static DEFINE_MUTEX(latest_lock);
@@ -178,8 +114,8 @@ static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_u
 	/* As mlx4: such a queue pair has no receives of its own. */
 	if (attr->srq && (attr->cap.max_recv_wr || attr->cap.max_recv_sge))
 		return -EINVAL;
-	replace_gone(qp, NULL);
-	error = own.create_qp(qp, attr, udata);
+	disguise_replace_gone(qp, NULL);
+	error = disguise_own.create_qp(qp, attr, udata);
 	if (!error) {
 		mutex_lock(&latest_lock);
 		latest = qp;
@@ -217,9 +153,9 @@ static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	mutex_unlock(&latest_lock);
 	if (atomic_read(&looked_up) == qp->qp_num)
 		atomic_inc(&pulled);
-	replace_gone(NULL, qp);
+	disguise_replace_gone(NULL, qp);
 	atomic_inc(&destroyed);
-	return own.destroy_qp(qp, udata);
+	return disguise_own.destroy_qp(qp, udata);
 }
 
 static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
@@ -230,7 +166,7 @@ static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
 	atomic_set(&looked_up, number);
 	atomic_inc(&lookups);
 	pause(&before_us);
-	qp = own.iw_get_qp(dev, number);
+	qp = disguise_own.iw_get_qp(dev, number);
 	pause(&between_us);
 	atomic_set(&looked_up, -1);
 	atomic_dec(&inside);
@@ -243,9 +179,9 @@ static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
  */
 static atomic_t hold_replies = ATOMIC_INIT(0);
 static atomic_t held = ATOMIC_INIT(0);
-module_param_cb(hold_replies, &once_ops, &hold_replies, 0644);
+module_param_cb(hold_replies, &disguise_once_ops, &hold_replies, 0644);
 MODULE_PARM_DESC(hold_replies, "1 holds back the replies to the connects from now on, 0 passes them on");
-module_param_cb(held, &atomic_ops, &held, 0444);
+module_param_cb(held, &disguise_atomic_ops, &held, 0444);
 MODULE_PARM_DESC(held, "replies that were held back");
 
 /* Longest time to hold a reply: a program that has died does not release it. */
@@ -277,10 +213,10 @@ static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	int error;
 
 	if (!atomic_read(&hold_replies))
-		return own.iw_connect(id, param);
+		return disguise_own.iw_connect(id, param);
 	of_iw_cm = id->event_handler;
 	id->event_handler = hold_event;
-	error = own.iw_connect(id, param);
+	error = disguise_own.iw_connect(id, param);
 	if (error)
 		id->event_handler = of_iw_cm;
 	return error;
@@ -292,20 +228,20 @@ static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
  */
 static atomic_t hold_in_rtr = ATOMIC_INIT(0);
 static atomic_t in_rtr = ATOMIC_INIT(0);
-module_param_cb(hold_in_rtr, &once_ops, &hold_in_rtr, 0644);
+module_param_cb(hold_in_rtr, &disguise_once_ops, &hold_in_rtr, 0644);
 MODULE_PARM_DESC(hold_in_rtr, "1 holds queue pairs of modules in RTR from now on, 0 releases them");
-module_param_cb(in_rtr, &atomic_ops, &in_rtr, 0444);
+module_param_cb(in_rtr, &disguise_atomic_ops, &in_rtr, 0444);
 MODULE_PARM_DESC(in_rtr, "queue pairs that were held in RTR");
 
 static atomic_t early_posts = ATOMIC_INIT(0);
-module_param_cb(early_posts, &atomic_ops, &early_posts, 0444);
+module_param_cb(early_posts, &disguise_atomic_ops, &early_posts, 0444);
 MODULE_PARM_DESC(early_posts, "requests that modules have posted while a queue pair was held in RTR");
 
 static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	if (qp->qp_type == IB_QPT_RC && !qp->uobject && atomic_read(&hold_in_rtr))
 		atomic_inc(&early_posts);
-	return own.post_send(qp, wr, bad);
+	return disguise_own.post_send(qp, wr, bad);
 }
 
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
@@ -314,7 +250,7 @@ static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	int error;
 
 	atomic_inc(&inside);
-	error = own.modify_qp(qp, attr, mask, udata);
+	error = disguise_own.modify_qp(qp, attr, mask, udata);
 	if (!error && !udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR &&
 	    atomic_read(&hold_in_rtr)) {
 		atomic_inc(&in_rtr);
@@ -330,12 +266,12 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 ad
 {
 	if (!udata)
 		atomic_inc(&registered);
-	return own.reg_user_mr(pd, start, length, address, access, dmah, udata);
+	return disguise_own.reg_user_mr(pd, start, length, address, access, dmah, udata);
 }
 
 static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
 {
-	struct ib_mr *mr = own.get_dma_mr(pd, access);
+	struct ib_mr *mr = disguise_own.get_dma_mr(pd, access);
 
 	if (!IS_ERR(mr))
 		atomic_set(&key, mr->lkey);
@@ -346,7 +282,7 @@ static int add(struct ib_device *dev)
 {
 	if (strcmp(dev_name(&dev->dev), device))
 		return 0;
-	own = dev->ops;
+	disguise_own = dev->ops;
 	disguised = dev;
 	if (driver_id >= 0)
 		dev->ops.driver_id = driver_id;
@@ -354,12 +290,12 @@ static int add(struct ib_device *dev)
 	dev->ops.get_dma_mr = get_dma_mr;
 	dev->ops.create_qp = create_qp;
 	dev->ops.destroy_qp = destroy_qp;
-	dev->ops.poll_cq = poll_cq;
+	dev->ops.poll_cq = disguise_poll_cq;
 	dev->ops.modify_qp = modify_qp;
 	dev->ops.post_send = post_send;
-	if (own.iw_get_qp)
+	if (disguise_own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
-	if (own.iw_connect)
+	if (disguise_own.iw_connect)
 		dev->ops.iw_connect = iw_connect;
 	return 0;
 }
@@ -369,16 +305,16 @@ static void remove(struct ib_device *dev, void *data)
 	if (dev != disguised)
 		return;
 	disguised = NULL;
-	dev->ops.driver_id = own.driver_id;
-	dev->ops.reg_user_mr = own.reg_user_mr;
-	dev->ops.get_dma_mr = own.get_dma_mr;
-	dev->ops.create_qp = own.create_qp;
-	dev->ops.destroy_qp = own.destroy_qp;
-	dev->ops.poll_cq = own.poll_cq;
-	dev->ops.modify_qp = own.modify_qp;
-	dev->ops.post_send = own.post_send;
-	dev->ops.iw_get_qp = own.iw_get_qp;
-	dev->ops.iw_connect = own.iw_connect;
+	dev->ops.driver_id = disguise_own.driver_id;
+	dev->ops.reg_user_mr = disguise_own.reg_user_mr;
+	dev->ops.get_dma_mr = disguise_own.get_dma_mr;
+	dev->ops.create_qp = disguise_own.create_qp;
+	dev->ops.destroy_qp = disguise_own.destroy_qp;
+	dev->ops.poll_cq = disguise_own.poll_cq;
+	dev->ops.modify_qp = disguise_own.modify_qp;
+	dev->ops.post_send = disguise_own.post_send;
+	dev->ops.iw_get_qp = disguise_own.iw_get_qp;
+	dev->ops.iw_connect = disguise_own.iw_connect;
 }
 
 static struct ib_client client = { .name = "kdapl_disguise", .add = add, .remove = remove };

@@ -14,6 +14,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
+#include "calls.h"
 #include "ktest.h"
 
 static char *device = "rxe0";
@@ -39,9 +40,11 @@ DAT_IA_ATTR ia_attr;
 u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
-	upcall_tests, race_tests, traffic_tests, object_tests, private_data_tests, extension_tests,
-	memory_tests, lmr_use_tests, remote_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
-	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, fault_tests, argument_tests,
+	upcall_tests, race_tests, traffic_tests, event_order_tests, removal_tests, object_tests,
+	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests, remote_tests,
+	remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests, fmr_memory_tests,
+	fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
+	close_tests, argument_tests,
 };
 
 static struct dentry *folder;
@@ -216,7 +219,7 @@ static const struct file_operations run_fops = {
 	.release = single_release,
 };
 
-DEFINE_SHOW_ATTRIBUTE(faults_calls);
+DEFINE_SHOW_ATTRIBUTE(calls);
 
 static int __init ktest_init(void)
 {
@@ -229,7 +232,7 @@ static int __init ktest_init(void)
 		return -ENOMEM;
 	folder = debugfs_create_dir("kdapl_ktest", NULL);
 	debugfs_create_file("run", 0600, folder, NULL, &run_fops);
-	debugfs_create_file("calls", 0400, folder, NULL, &faults_calls_fops);
+	debugfs_create_file("calls", 0400, folder, NULL, &calls_fops);
 	return 0;
 }
 

@@ -35,12 +35,16 @@ struct ktest {
 extern const struct ktest upcall_tests[];
 extern const struct ktest race_tests[];
 extern const struct ktest traffic_tests[];
+extern const struct ktest event_order_tests[];
+extern const struct ktest removal_tests[];
 extern const struct ktest object_tests[];
 extern const struct ktest private_data_tests[];
+extern const struct ktest address_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest lmr_use_tests[];
 extern const struct ktest remote_tests[];
+extern const struct ktest remote_thread_tests[];
 extern const struct ktest region_tests[];
 extern const struct ktest region_limit_tests[];
 extern const struct ktest rmr_tests[];
@@ -49,15 +53,13 @@ extern const struct ktest fmr_memory_tests[];
 extern const struct ktest fmr_end_tests[];
 extern const struct ktest fmr_refusal_tests[];
 extern const struct ktest srq_tests[];
+extern const struct ktest atomic_tests[];
 extern const struct ktest fault_tests[];
+extern const struct ktest close_tests[];
 extern const struct ktest argument_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;
-
-/* Lists the calls that are tested with failing allocations. */
-struct seq_file;
-int faults_calls_show(struct seq_file *seq, void *unused);
 
 /* Opens the adapter again after a close. */
 int ktest_reopen(void);

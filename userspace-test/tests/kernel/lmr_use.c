@@ -144,7 +144,8 @@ static int lmr_free_during_srq_receive(void)
 	segments[1] = part(&buffer, 0, 32);
 	OK(dat_srq_post_recv(srq, 2, segments, cookie(1)));
 	TRY(refused(&buffer));
-	OK(dat_srq_resize(srq, 8));
+	/* siw cannot resize it. */
+	SAME(dat_srq_resize(srq, 8), is_iwarp ? DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED : DAT_SUCCESS);
 	TRY(refused(&buffer));
 	OK(dat_srq_free(srq));
 	OK(dat_lmr_free(buffer.lmr.handle));
@@ -222,6 +223,136 @@ static int lmr_free_unused(void)
 	return 0;
 }
 
+/* Lists of DTOs that name one buffer, posted by a thread. */
+#define LIST		24
+#define LIST_ROUNDS	48
+
+static struct {
+	DAT_EP_HANDLE ep;
+	DAT_DTOS operation;
+	struct buffer buffer;
+	atomic_t ready;
+	bool stopped;
+	DAT_COUNT posted;
+} lists;
+
+/* Returns when both threads are here. */
+static void meet(void)
+{
+	atomic_inc(&lists.ready);
+	while (atomic_read(&lists.ready) < 2)
+		cond_resched();
+}
+
+static int post_list(unsigned int delay)
+{
+	static DAT_LIST_DTO list[LIST];
+	DAT_LMR_TRIPLET segment = part(&lists.buffer, 0, 64);
+	unsigned int i;
+
+	for (i = 0; i < LIST; i++)
+		list[i] = (DAT_LIST_DTO){ .operation = lists.operation, .segments = 1, .local = &segment };
+	meet();
+	ndelay(delay);
+	kdapl_ep_post_list(lists.ep, LIST, list, &lists.posted);
+	return 0;
+}
+
+/* None of the DTOs completes. So the memory is freed if and only if none was posted. */
+static int list_round(const struct pair *pair, unsigned int number)
+{
+	static struct ktest_thread thread;
+	DAT_RETURN ret;
+
+	TRY(buffer_make(&lists.buffer));
+	lists.ep = pair->ep[lists.operation == DAT_DTO_RECEIVE];
+	lists.posted = 0;
+	atomic_set(&lists.ready, 0);
+	/* Either thread begins first, by up to some microseconds. */
+	TRY(ktest_start(&thread, post_list, number % 2 * number * 100));
+	meet();
+	ndelay((number + 1) % 2 * number * 100);
+	ret = dat_lmr_free(lists.buffer.lmr.handle);
+	TRY(ktest_join(&thread));
+	if (!ret) {
+		SAME(lists.posted, 0);
+		return 0;
+	}
+	SAME(ret, DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_LMR_IN_USE);
+	EXPECT(lists.posted > 0);
+	return 0;
+}
+
+static int free_beside_lists(DAT_DTOS operation, bool connects)
+{
+	unsigned int number;
+
+	lists.operation = operation;
+	for (number = 0; number < LIST_ROUNDS; number++) {
+		struct pair pair = {};
+
+		TRY(pair_make(&pair));
+		if (connects)
+			TRY(pair_connect(&pair));
+		TRY(list_round(&pair, number));
+		TRY(ktest_renew());
+	}
+	return 0;
+}
+
+static int refuse_until_stopped(unsigned int unused)
+{
+	meet();
+	while (!READ_ONCE(lists.stopped)) {
+		TRY(refused(&lists.buffer));
+		cond_resched();
+	}
+	return 0;
+}
+
+/* A receive of an Endpoint that connects meanwhile. The refused calls have changed nothing. */
+static int connect_round(void)
+{
+	static struct ktest_thread thread;
+	struct pair pair = {};
+	DAT_LMR_TRIPLET segment, message;
+	int error;
+
+	TRY(pair_make(&pair));
+	TRY(buffer_make(&lists.buffer));
+	segment = part(&lists.buffer, 0, 64);
+	message = pair_place(&pair, 0, 64);
+	OK(dat_ep_post_recv(pair.ep[0], 1, &segment, cookie(1), plain));
+	atomic_set(&lists.ready, 0);
+	lists.stopped = false;
+	TRY(ktest_start(&thread, refuse_until_stopped, 0));
+	meet();
+	error = pair_connect(&pair);
+	WRITE_ONCE(lists.stopped, true);
+	TRY(ktest_join(&thread) ?: error);
+	OK(dat_ep_post_send(pair.ep[1], 1, &message, cookie(2), plain));
+	TRY(next_dto(pair.dto[0], DAT_DTO_RECEIVE, 1, 64));
+	OK(dat_lmr_free(lists.buffer.lmr.handle));
+	return ktest_renew();
+}
+
+static int lmr_free_beside_connect(void)
+{
+	unsigned int number;
+
+	for (number = 0; number < LIST_ROUNDS; number++)
+		TRY(connect_round());
+	return 0;
+}
+
+static int lmr_free_beside_list_post(void)
+{
+	TRY(free_beside_lists(DAT_DTO_RECEIVE, true));
+	TRY(free_beside_lists(DAT_DTO_RECEIVE, false));
+	/* Without a receive at the peer a send waits. Over iWARP it completes when TCP has taken it. */
+	return is_iwarp ? 0 : free_beside_lists(DAT_DTO_SEND, true);
+}
+
 const struct ktest lmr_use_tests[] = {
 	{ "lmr_free_unused", lmr_free_unused },
 	{ "lmr_free_during_receive", lmr_free_during_receive },
@@ -229,5 +360,7 @@ const struct ktest lmr_use_tests[] = {
 	{ "lmr_free_during_request", lmr_free_during_request },
 	{ "lmr_free_during_srq_receive", lmr_free_during_srq_receive },
 	{ "lmr_free_beside_ep_free", lmr_free_beside_ep_free },
+	{ "lmr_free_beside_list_post", lmr_free_beside_list_post },
+	{ "lmr_free_beside_connect", lmr_free_beside_connect },
 	{}
 };

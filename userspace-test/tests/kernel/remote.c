@@ -5,55 +5,10 @@
  */
 #include <linux/mm.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 #include <rdma/kdat_ib_extensions.h>
 
 #include "ktest.h"
-
-#define ALL		(LOCAL_FLAGS | REMOTE_FLAGS)
-#define PAGES		4
-#define BEFORE		150
-#define LENGTH		(2 * PAGE_SIZE)
-#define UNTOUCHED	0x11
-
-/* Memory of vmalloc(), for each test. */
-static u8 *memory;
-
-/* Runs a test over memory, which is freed after the adapter is closed. */
-static int with_memory(int (*run)(void))
-{
-	int error;
-
-	memory = vmalloc(PAGES * PAGE_SIZE);
-	EXPECT(memory);
-	memset(memory, UNTOUCHED, PAGES * PAGE_SIZE);
-	error = run();
-	dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
-	vfree(memory);
-	return error;
-}
-
-/* Without a queue pair that carries out registrations there is no such LMR. */
-static int not_over_iwarp(void)
-{
-	struct lmr lmr;
-
-	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr),
-		DAT_MODEL_NOT_SUPPORTED, 0);
-	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_WRITE_FLAG, &lmr),
-		DAT_MODEL_NOT_SUPPORTED, 0);
-	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_IB_MEM_PRIV_REMOTE_ATOMIC, &lmr),
-		DAT_MODEL_NOT_SUPPORTED, 0);
-	OK(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS, &lmr));
-	SAME(lmr.remote, 0);
-	return 0;
-}
-
-#define TEST(name)							\
-	static int name(void)						\
-	{								\
-		return is_iwarp ? not_over_iwarp() : with_memory(do_##name); \
-	}
+#include "remote.h"
 
 static int make_pair(struct pair *pair)
 {
@@ -61,28 +16,18 @@ static int make_pair(struct pair *pair)
 	return pair_connect(pair);
 }
 
-/* Makes an LMR of LENGTH bytes, and describes it for the peer. */
-static int show(DAT_MEM_PRIV_FLAGS privileges, struct lmr *lmr, DAT_RMR_TRIPLET *remote)
-{
-	OK(lmr_make_virtual(memory + BEFORE, LENGTH, privileges, lmr));
-	EXPECT(lmr->remote);
-	SAME(lmr->size, LENGTH);
-	SAME(lmr->address, (u64)memory + BEFORE);
-	*remote = (DAT_RMR_TRIPLET){ lmr->address, LENGTH, lmr->remote };
-	return 0;
-}
-
 /* The peer writes to all of the memory, and reads it back. */
 static int use_all(const struct pair *pair, const DAT_RMR_TRIPLET *remote, u8 value)
 {
 	memset(pair->memory, value, LENGTH);
 	TRY(pair_rdma(pair, DAT_DTO_RDMA_WRITE, remote, 0, LENGTH));
-	EXPECT(!memchr_inv(memory + BEFORE, value, LENGTH));
-	EXPECT(!memchr_inv(memory, UNTOUCHED, BEFORE));
-	EXPECT(!memchr_inv(memory + BEFORE + LENGTH, UNTOUCHED, PAGES * PAGE_SIZE - BEFORE - LENGTH));
-	memory[BEFORE + 5000] = ~value;
+	EXPECT(!memchr_inv(remote_memory + BEFORE, value, LENGTH));
+	EXPECT(!memchr_inv(remote_memory, UNTOUCHED, BEFORE));
+	EXPECT(!memchr_inv(remote_memory + BEFORE + LENGTH, UNTOUCHED,
+			   PAGES * PAGE_SIZE - BEFORE - LENGTH));
+	remote_memory[BEFORE + 5000] = ~value;
 	TRY(pair_rdma(pair, DAT_DTO_RDMA_READ, remote, LENGTH, LENGTH));
-	EXPECT(!memcmp(pair->memory + LENGTH, memory + BEFORE, LENGTH));
+	EXPECT(!memcmp(pair->memory + LENGTH, remote_memory + BEFORE, LENGTH));
 	return 0;
 }
 
@@ -98,7 +43,7 @@ static int do_remote_private_data(void)
 	DAT_EVENT event;
 	struct lmr lmr;
 
-	TRY(show(ALL, &lmr, &sent));
+	TRY(remote_show(ALL, &lmr, &sent));
 	TRY(pair_make(&pair));
 	OK(dat_psp_create_any(ia, &conn_qual, pair.connection[0], DAT_PSP_CONSUMER_FLAG, &psp));
 	OK(dat_ep_connect(pair.ep[1], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, sizeof(sent),
@@ -125,7 +70,7 @@ static int do_remote_message(void)
 	to = pair_place(&pair, 0, sizeof(told));
 	from = pair_place(&pair, 64, sizeof(told));
 	OK(dat_ep_post_recv(pair.ep[0], 1, &to, cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
-	TRY(show(ALL, &lmr, (DAT_RMR_TRIPLET *)(pair.memory + 64)));
+	TRY(remote_show(ALL, &lmr, (DAT_RMR_TRIPLET *)(pair.memory + 64)));
 	OK(dat_ep_post_send(pair.ep[1], 1, &from, cookie(2), DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_RECEIVE, 1, sizeof(told)));
 	memcpy(&told, pair.memory, sizeof(told));
@@ -145,10 +90,10 @@ static int do_remote_bounds(void)
 
 		TRY(make_pair(&pair));
 		memset(pair.memory, 0x22, PAIR_MEMORY);
-		TRY(show(ALL, &lmr, &remote));
+		TRY(remote_show(ALL, &lmr, &remote));
 		remote.virtual_address += round & 1 ? 1 : -1;
 		TRY(pair_rdma_refused(&pair, operations[round / 2], &remote, LENGTH));
-		EXPECT(!memchr_inv(memory, UNTOUCHED, PAGES * PAGE_SIZE));
+		EXPECT(!memchr_inv(remote_memory, UNTOUCHED, PAGES * PAGE_SIZE));
 		EXPECT(!memchr_inv(pair.memory, 0x22, PAIR_MEMORY));
 		TRY(ktest_renew());
 	}
@@ -163,16 +108,16 @@ static int do_remote_privileges(void)
 	struct lmr lmr;
 
 	TRY(make_pair(&pair));
-	TRY(show(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &remote));
+	TRY(remote_show(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &remote));
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_READ, &remote, 0, LENGTH));
 	EXPECT(!memchr_inv(pair.memory, UNTOUCHED, LENGTH));
 	TRY(pair_rdma_refused(&pair, DAT_DTO_RDMA_WRITE, &remote, 8));
 	TRY(ktest_renew());
 	memset(&pair, 0, sizeof(pair));
 	TRY(make_pair(&pair));
-	TRY(show(DAT_MEM_PRIV_REMOTE_WRITE_FLAG, &lmr, &remote));
+	TRY(remote_show(DAT_MEM_PRIV_REMOTE_WRITE_FLAG, &lmr, &remote));
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_WRITE, &remote, 0, 8));
-	EXPECT(!memchr_inv(memory + BEFORE, 0, 8));
+	EXPECT(!memchr_inv(remote_memory + BEFORE, 0, 8));
 	return pair_rdma_refused(&pair, DAT_DTO_RDMA_READ, &remote, 8);
 }
 
@@ -189,14 +134,14 @@ static DAT_RETURN add_one(const struct pair *pair, DAT_RMR_TRIPLET remote)
 
 static int do_remote_atomics(void)
 {
-	u64 *word = (u64 *)(memory + BEFORE + 2);
+	u64 *word = (u64 *)(remote_memory + BEFORE + 2);
 	struct pair pair = {};
 	DAT_RMR_TRIPLET remote;
 	DAT_EVENT event;
 	struct lmr lmr;
 
 	TRY(make_pair(&pair));
-	TRY(show(LOCAL_FLAGS | DAT_IB_MEM_PRIV_REMOTE_ATOMIC, &lmr, &remote));
+	TRY(remote_show(LOCAL_FLAGS | DAT_IB_MEM_PRIV_REMOTE_ATOMIC, &lmr, &remote));
 	*word = 41;
 	OK(add_one(&pair, remote));
 	TRY(next_event(pair.dto[0], DAT_IB_DTO_EVENT, &event));
@@ -204,7 +149,7 @@ static int do_remote_atomics(void)
 	SAME(*word, 42);
 	SAME(*(u64 *)pair.memory, 41);
 	OK(dat_lmr_free(lmr.handle));
-	TRY(show(ALL, &lmr, &remote));
+	TRY(remote_show(ALL, &lmr, &remote));
 	OK(add_one(&pair, remote));
 	TRY(next_event(pair.dto[0], DAT_IB_DTO_EVENT, &event));
 	SAME(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_ACCESS);
@@ -221,18 +166,18 @@ static int do_remote_free(void)
 	unsigned int i, k;
 
 	TRY(make_pair(&pair));
-	TRY(show(ALL, &lmr, &remote));
+	TRY(remote_show(ALL, &lmr, &remote));
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_WRITE, &remote, 0, 8));
 	OK(dat_lmr_free(lmr.handle));
-	memset(memory, UNTOUCHED, PAGES * PAGE_SIZE);
+	memset(remote_memory, UNTOUCHED, PAGES * PAGE_SIZE);
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
-		OK(lmr_make_virtual(memory + BEFORE, LENGTH, ALL, &others[i]));
+		OK(lmr_make_virtual(remote_memory + BEFORE, LENGTH, ALL, &others[i]));
 		EXPECT(others[i].remote != lmr.remote);
 		for (k = 0; k < i; k++)
 			EXPECT(others[i].remote != others[k].remote);
 	}
 	TRY(pair_rdma_refused(&pair, DAT_DTO_RDMA_WRITE, &remote, 8));
-	EXPECT(!memchr_inv(memory, UNTOUCHED, PAGES * PAGE_SIZE));
+	EXPECT(!memchr_inv(remote_memory, UNTOUCHED, PAGES * PAGE_SIZE));
 	return 0;
 }
 
@@ -244,11 +189,11 @@ static int do_remote_other_zone(void)
 	DAT_RMR_TRIPLET remote;
 	struct lmr lmr;
 
-	TRY(show(ALL, &lmr, &remote));
+	TRY(remote_show(ALL, &lmr, &remote));
 	OK(dat_pz_create(ia, &pz));
 	TRY(make_pair(&pair));
 	TRY(pair_rdma_refused(&pair, DAT_DTO_RDMA_WRITE, &remote, 8));
-	EXPECT(!memchr_inv(memory, UNTOUCHED, PAGES * PAGE_SIZE));
+	EXPECT(!memchr_inv(remote_memory, UNTOUCHED, PAGES * PAGE_SIZE));
 	/* Its queue pair for registrations does not keep a PZ in use. */
 	OK(dat_lmr_free(lmr.handle));
 	OK(dat_pz_free(first));
@@ -266,7 +211,7 @@ static int do_remote_rmr(void)
 	struct lmr lmr;
 
 	TRY(make_pair(&pair));
-	TRY(show(LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &remote));
+	TRY(remote_show(LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &remote));
 	OK(dat_rmr_create(pz, &rmr));
 	local = (DAT_LMR_TRIPLET){ lmr.address + 64, 128, lmr.local };
 	part = (DAT_RMR_TRIPLET){ lmr.address + 64, 128 };
@@ -276,11 +221,11 @@ static int do_remote_rmr(void)
 	EXPECT(part.rmr_context != remote.rmr_context);
 	memset(pair.memory, 0x33, 128);
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_WRITE, &part, 0, 128));
-	EXPECT(!memchr_inv(memory + BEFORE + 64, 0x33, 128));
+	EXPECT(!memchr_inv(remote_memory + BEFORE + 64, 0x33, 128));
 	REFUSED(dat_lmr_free(lmr.handle), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	OK(dat_rmr_free(rmr));
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_READ, &remote, 0, LENGTH));
-	EXPECT(!memcmp(pair.memory, memory + BEFORE, LENGTH));
+	EXPECT(!memcmp(pair.memory, remote_memory + BEFORE, LENGTH));
 	OK(dat_lmr_free(lmr.handle));
 	return 0;
 }
@@ -296,7 +241,7 @@ static int do_remote_invalidate(void)
 	struct lmr lmr;
 
 	TRY(make_pair(&pair));
-	TRY(show(ALL, &lmr, &remote));
+	TRY(remote_show(ALL, &lmr, &remote));
 	to = (DAT_LMR_TRIPLET){ lmr.address, 64, lmr.local };
 	from = pair_place(&pair, 0, 64);
 	memset(pair.memory, 0x44, 64);
@@ -313,82 +258,9 @@ static int do_remote_invalidate(void)
 	OK(dat_ep_post_send(pair.ep[0], 1, &from, cookie(4), DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 4, 64));
 	TRY(next_dto(pair.dto[1], DAT_DTO_RECEIVE, 3, 64));
-	EXPECT(!memchr_inv(memory + BEFORE, 0x44, 64));
+	EXPECT(!memchr_inv(remote_memory + BEFORE, 0x44, 64));
 	TRY(pair_rdma_refused(&pair, DAT_DTO_RDMA_WRITE, &remote, 8));
 	OK(dat_lmr_free(lmr.handle));
-	return 0;
-}
-
-/* Several threads register and free memory of one PZ. */
-#define THREADS		4
-#define REGISTRATIONS	50
-
-static int register_often(unsigned int number)
-{
-	unsigned int i;
-
-	for (i = 0; i < REGISTRATIONS; i++) {
-		DAT_RMR_TRIPLET remote;
-		struct lmr lmr;
-
-		TRY(show(ALL, &lmr, &remote));
-		OK(dat_lmr_free(lmr.handle));
-	}
-	return 0;
-}
-
-static int do_remote_threads(void)
-{
-	struct ktest_thread threads[THREADS];
-	int error = 0;
-	unsigned int i;
-
-	for (i = 0; i < THREADS; i++)
-		error = ktest_start(&threads[i], register_often, i) ?: error;
-	for (i = 0; i < THREADS; i++)
-		error = ktest_join(&threads[i]) ?: error;
-	return error;
-}
-
-/* The device is removed while threads register memory. */
-static atomic_t registered;
-
-static int register_until_removal(unsigned int number)
-{
-	struct lmr lmr;
-	DAT_RETURN ret;
-
-	while (!(ret = lmr_make_virtual(memory + BEFORE, LENGTH, ALL, &lmr))) {
-		atomic_inc(&registered);
-		OK(dat_lmr_free(lmr.handle));
-	}
-	REFUSED(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
-	return 0;
-}
-
-static int do_remote_removal(void)
-{
-	struct ktest_thread threads[2];
-	DAT_RMR_TRIPLET remote;
-	DAT_LMR_PARAM param;
-	struct lmr lmr;
-	int error;
-
-	atomic_set(&registered, 0);
-	TRY(show(ALL, &lmr, &remote));
-	error = ktest_start(&threads[0], register_until_removal, 0);
-	error = ktest_start(&threads[1], register_until_removal, 1) ?: error;
-	while (atomic_read(&registered) < 20 && !completion_done(&threads[0].over))
-		usleep_range(100, 200);
-	WRITE_ONCE(ktest_stage, 1);
-	error = ktest_join(&threads[0]) ?: error;
-	error = ktest_join(&threads[1]) ?: error;
-	TRY(error);
-	/* The handle stays valid. */
-	OK(dat_lmr_query(lmr.handle, 0, &param));
-	SAME(param.rmr_context, lmr.remote);
-	OK(dat_lmr_free(lmr.handle));
-	OK(dat_pz_free(pz));
 	return 0;
 }
 
@@ -401,8 +273,6 @@ TEST(remote_free)
 TEST(remote_other_zone)
 TEST(remote_rmr)
 TEST(remote_invalidate)
-TEST(remote_threads)
-TEST(remote_removal)
 
 const struct ktest remote_tests[] = {
 	{ "remote_private_data", remote_private_data },
@@ -414,7 +284,5 @@ const struct ktest remote_tests[] = {
 	{ "remote_other_zone", remote_other_zone },
 	{ "remote_rmr", remote_rmr },
 	{ "remote_invalidate", remote_invalidate },
-	{ "remote_threads", remote_threads },
-	{ "remote_removal", remote_removal },
 	{}
 };

@@ -55,7 +55,7 @@ impl<T: Object> Objects<T> {
     /// INTERRUPTED_CALL if the walk was cut short. The table still has objects then.
     pub(in crate::dat) fn shutdown(&self, until: Until) -> DatResult {
         self.walk(until, |handle, _| {
-            let taken = self.inner.lock().remove(handle);
+            let taken = self.remove(&mut self.inner.lock(), handle);
             // `None` if another thread has freed it in the meantime.
             if let Some(object) = taken {
                 object.shutdown();

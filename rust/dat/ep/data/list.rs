@@ -7,7 +7,8 @@
 
 use super::{
     examine::check_length,
-    Post, //
+    NotPosted, //
+    Post,
 };
 use crate::{
     dat::{
@@ -77,10 +78,26 @@ impl Ep {
     ///
     /// Context: process; sleeps. Errors are those of [`Ep::post`].
     pub(crate) fn post_list(&self, posts: &[Post<'_>]) -> (usize, DatResult) {
+        self.post_list_with(posts, |post| self.post(post))
+    }
+
+    /// As [`Ep::post_list`], but posts no DTO that cannot be posted [at once](Ep::post_at_once).
+    ///
+    /// Context: any.
+    pub(crate) fn post_list_at_once(&self, posts: &[Post<'_>]) -> (usize, Result<(), NotPosted>) {
+        self.post_list_with(posts, |post| self.post_at_once(post))
+    }
+
+    /// Posts DTOs in chains. Posts those that no chain takes with `post_one`.
+    fn post_list_with<'a, E>(
+        &self,
+        posts: &[Post<'a>],
+        post_one: impl Fn(&Post<'a>) -> Result<(), E>,
+    ) -> (usize, Result<(), E>) {
         let mut left = posts;
         while let [first, rest @ ..] = left {
             left = match self.post_chain(left) {
-                0 => match self.post(first) {
+                0 => match post_one(first) {
                     Ok(()) => rest,
                     Err(error) => return (posts.len().saturating_sub(left.len()), Err(error)),
                 },

@@ -47,6 +47,7 @@ use crate::{
             SgList, //
         },
     },
+    sys::task::Context,
 };
 use kernel::rbtree::RBTreeNodeReservation;
 
@@ -137,7 +138,7 @@ impl Ep {
     /// invalidation of the region, which is still invalid, goes before it there: it waits for those
     /// requests.
     ///
-    /// Context: process; sleeps.
+    /// Context: any. Sleeps in [`Context::Process`], if there is no slot.
     ///
     /// # Errors
     ///
@@ -146,20 +147,28 @@ impl Ep {
     /// - INVALID_PARAMETER (flags).
     /// - INSUFFICIENT_RESOURCES if the number of outstanding requests has reached the limit of the
     ///   attributes. A registration that follows an unfinished request may count as two.
-    pub(in crate::dat) fn post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
-        self.try_post_local(request)
+    pub(in crate::dat) fn post_local(
+        &self,
+        request: &mut LocalRequest<'_>,
+        context: Context,
+    ) -> DatResult<bool> {
+        let posted = self.try_post_local(request, context);
+        if !context.may_sleep() {
+            return posted;
+        }
+        posted
             .or_else(|error| {
                 self.free_suppressed(error)?;
-                self.try_post_local(request)
+                self.try_post_local(request, context)
             })
             .or_else(|error| {
                 self.await_ready_qp(error)?;
-                self.try_post_local(request)
+                self.try_post_local(request, context)
             })
     }
 
-    fn try_post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+    fn try_post_local(&self, request: &mut LocalRequest<'_>, context: Context) -> DatResult<bool> {
+        let node = RBTreeNodeReservation::new(context.allocation_flags())?;
         let (ep, lmr) = (self.handle(), request.action.lmr());
         let mut inner = self.inner.lock();
         let mut state = lmr.as_ref().map(|lmr| lmr.lock());
@@ -225,7 +234,9 @@ impl Ep {
     /// event.
     ///
     /// It needs none if no earlier request is unfinished: the driver repeats requests from the
-    /// oldest unfinished one on, and a registration finishes when it is carried out.
+    /// oldest unfinished one on, and a registration finishes when it is carried out. A timer of the
+    /// driver can expire between the two. An invalidation would not prevent that: see
+    /// `docs/drivers.md`.
     fn post_barrier(&self, inner: &mut Inner, region: &Arc<FastMr>) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         if !qp.repeats_registrations() || !inner.has_unfinished_requests() {

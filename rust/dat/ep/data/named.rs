@@ -161,11 +161,14 @@ impl Ep {
     fn memory_use(&self, context: u32) -> MemoryUse {
         {
             let mut inner = self.inner.lock();
-            let outstanding = inner.receives.outstanding() | inner.requests.outstanding();
-            if outstanding == 0 {
+            if inner.receives_outstanding() | inner.requests.outstanding() == 0 {
                 return MemoryUse::None;
             }
             self.close_end_if_connected(&mut inner);
+        }
+        // Before the slots: a connect moves waiting receives there.
+        if self.preposted.lock().name(context) {
+            return MemoryUse::Awaited;
         }
         self.drain_evds();
         let mut found = MemoryUse::None;

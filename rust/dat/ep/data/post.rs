@@ -64,6 +64,20 @@ pub(crate) struct Operands {
     pub(crate) swap: u64,
 }
 
+/// Reason why a DTO was not posted at once.
+pub(crate) enum NotPosted {
+    /// The receive has to wait for a connection.
+    Waits,
+    /// The post failed.
+    Refused(DatError),
+}
+
+impl From<DatError> for NotPosted {
+    fn from(error: DatError) -> Self {
+        Self::Refused(error)
+    }
+}
+
 impl Post<'_> {
     /// Value that an array of DTOs is filled with.
     pub(crate) const NOTHING: Self = Self {
@@ -109,19 +123,33 @@ impl Ep {
     // If the caller passes a constant operation, the compiler removes the code for the others.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
-        self.domain
-            .ia
-            .attr()
-            .extensions
-            .check_supported(post.operation)?;
-        let posted = match self.post_batch_size(post) {
-            Some(posted) => posted,
-            None => self.post_for_later(post),
+        let posted = match self.post_at_once(post) {
+            Err(NotPosted::Waits) => self.post_for_later(post),
+            Err(NotPosted::Refused(error)) => Err(error),
+            Ok(()) => return Ok(()),
         };
         posted
             .or_else(|error| self.retry_without_slot(post, error))
             .or_else(|error| self.retry_when_ready(post, error))
             .map_err(|error| self.why_refused(error))
+    }
+
+    /// As [`Ep::post`], without anything that sleeps: waiting for a slot or for a QP that is being
+    /// made ready, and keeping a receive for a later connection.
+    ///
+    /// Context: any.
+    #[inline(always)]
+    pub(crate) fn post_at_once(&self, post: &Post<'_>) -> Result<(), NotPosted> {
+        self.domain
+            .ia
+            .attr()
+            .extensions
+            .check_supported(post.operation)?;
+        let mut inner = self.inner.lock();
+        if inner.preposted_count.is_some() && post.operation == Operation::Receive {
+            return Err(NotPosted::Waits);
+        }
+        Ok(self.post_now(&mut inner, post)?)
     }
 
     /// Posts again what was refused because the QP is being made ready. Returns `error` otherwise.
@@ -138,14 +166,6 @@ impl Ep {
     #[cold]
     fn why_refused(&self, error: DatError) -> DatError {
         self.domain.ia.device().map_or_else(|gone| gone, |_| error)
-    }
-
-    /// Posts to the QP. Returns `None` for a receive that has to wait for a connection.
-    #[inline(always)]
-    fn post_batch_size(&self, post: &Post<'_>) -> Option<DatResult> {
-        let mut inner = self.inner.lock();
-        let waits = inner.preposted_count.is_some() && post.operation == Operation::Receive;
-        (!waits).then(|| self.post_now(&mut inner, post))
     }
 
     /// Posts to the QP.

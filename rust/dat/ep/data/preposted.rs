@@ -16,7 +16,10 @@
 use super::post::not_ready;
 use crate::{
     dat::{
-        base::Segment,
+        base::{
+            contexts_of,
+            Segment, //
+        },
         ep::{
             Ep,
             EpQp,
@@ -117,6 +120,11 @@ impl Preposted {
                 .all(|(_, segments)| at_most(segments.len(), max_iov))
     }
 
+    /// Returns whether a receive names this LMR context.
+    pub(super) fn name(&self, context: u32) -> bool {
+        contexts_of(&self.segments).any(|named| named == context)
+    }
+
     /// Removes all receives, and frees their memory.
     pub(in crate::dat::ep) fn clear(&mut self) {
         *self = Self::new();
@@ -128,7 +136,7 @@ fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
     segments
         .iter()
         .filter(|segment| segment.length != 0)
-        .try_for_each(|segment| pz.add(list, segment, Use::Write))
+        .try_for_each(|segment| pz.add(list, segment, Use::WaitingReceive))
 }
 
 impl Ep {
@@ -337,8 +345,8 @@ impl Ep {
 
     /// Posts a receive that has waited.
     fn post_one_preposted(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
-        // An LMR may have been freed since the receive was checked, and its key may now belong to
-        // another one. So the segments are checked again. If they are invalid, the receive is
+        // An LMR of a process may have been freed since the receive was checked, and its key may now
+        // belong to another one. So the segments are checked again. If they are invalid, the receive is
         // posted without memory, and a message for it fails.
         let mut list = SgList::new();
         let filled = inner

@@ -30,6 +30,10 @@ use crate::{
             Permission, //
         },
     },
+    sys::{
+        task::Context,
+        workqueue::queue, //
+    },
 };
 use kernel::{
     error::code::ERANGE,
@@ -83,7 +87,8 @@ fn address(pages: &DmaPages, is_zero_based: bool) -> Result<u64> {
 impl Fast {
     /// Prepares a registration. `map` maps the pages for the device.
     ///
-    /// Sleeps if the region has to be replaced, after a request that has failed.
+    /// Context: any. Sleeps in [`Context::Process`], if the region has to be replaced after a
+    /// request that has failed.
     ///
     /// # Errors
     ///
@@ -92,12 +97,13 @@ impl Fast {
     /// - INVALID_STATE (LMR in use) while memory is registered or a request is outstanding.
     /// - INVALID_ADDRESS: (malformed) for pages that the kernel does not have, or not as requested;
     ///   (unsupported) for those that do not meet at page boundaries.
-    /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced; (device) after the device was
-    ///   removed.
+    /// - INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
+    /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced, as in [`Context::Atomic`].
     pub(in crate::dat) fn prepare(
         this: &Arc<Self>,
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
+        context: Context,
     ) -> DatResult<Prepared> {
         let access = access(fmr.privileges)?;
         if fmr.pages == 0 || fmr.pages > this.max_pages {
@@ -106,6 +112,7 @@ impl Fast {
         let (effects, parts) = {
             let mut inner = this.lock();
             inner.unless_released()?;
+            inner.may_prepare(context)?;
             let effects = inner.step(Input::Prepare)?;
             inner.is_suppressed = false;
             (effects, inner.parts.take())
@@ -119,6 +126,9 @@ impl Fast {
         if effects.replace {
             prepared.drop_region()?;
         }
+        if context.may_sleep() {
+            prepared.replace_region()?;
+        }
         prepared.map(fmr, map)?;
         Ok(prepared)
     }
@@ -129,12 +139,29 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (device).
+    /// INVALID_HANDLE (LMR).
     pub(in crate::dat) fn unless_released(&self) -> DatResult {
         if self.is_released {
-            return Err(DatError::device());
+            return Err(DatError::new(
+                Kind::InvalidHandle,
+                Subtype::InvalidHandleLmr,
+            ));
         }
         Ok(())
+    }
+
+    /// Checks whether a registration may be prepared in this context: whether it needs no other
+    /// region, or may wait for one.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES.
+    fn may_prepare(&self, context: Context) -> DatResult {
+        let is_lost = self.state.is_lost();
+        match context {
+            Context::Atomic if is_lost => Err(DatError::memory()),
+            Context::Atomic | Context::Process => Ok(()),
+        }
     }
 }
 
@@ -186,13 +213,12 @@ impl Prepared {
 
     /// Maps the pages and the region.
     fn map(&mut self, fmr: &Fmr, map: impl FnOnce(&mut DmaPages) -> Result) -> DatResult {
-        self.replace_region()?;
         let access = self.access;
         let parts = self.parts()?;
         map(&mut parts.pages).map_err(refused)?;
         let address = address(&parts.pages, fmr.is_zero_based).map_err(refused)?;
         let reports = parts.reports();
-        let region = parts.region.take().ok_or(DatError::internal())?;
+        let region = parts.region.take().ok_or(DatError::memory())?;
         let Some((region, mapped)) = FastMr::map(region, &parts.pages, address, access) else {
             Parts::end_reports(reports);
             return Err(DatError::internal());
@@ -252,26 +278,15 @@ impl Drop for Prepared {
             return;
         };
         parts.pages.unmap();
-        let reports = parts.reports();
-        let left = {
+        let is_released = {
             let mut inner = self.lmr.lock();
-            let left = inner.put_back(parts);
+            inner.parts = Some(parts);
             let _ = inner.step(Input::Abandon);
-            left
+            inner.is_released
         };
-        if left.is_some() {
-            Parts::end_reports(reports);
+        if is_released {
+            // The drop of the parts sleeps.
+            let _ = queue().enqueue(self.lmr.clone());
         }
-    }
-}
-
-impl Inner {
-    /// Puts the parts back. Returns them if the LMR was released meanwhile.
-    fn put_back(&mut self, parts: Parts) -> Option<Parts> {
-        if self.is_released {
-            return Some(parts);
-        }
-        self.parts = Some(parts);
-        None
     }
 }

@@ -10,16 +10,17 @@
 //! The threads of a test live on the client's host. Actions on the server's host run
 //! [inside](Host::inside) it. The module uses the network namespace of the thread that opens an IA.
 
+mod namespace;
+
+pub use self::namespace::inside;
+
 use crate::machine::command;
 use anyhow::{bail, Context as _, Result};
 use clap::{Args, ValueEnum};
 use libkdapl::{DeviceInfo, Ia, Transport};
 use std::convert::Infallible;
-use std::fs::{self, File};
+use std::fs;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::sync::OnceLock;
 
 /// Length of the asynchronous EVD.
 pub const ASYNC_QLEN: i32 = 8;
@@ -271,13 +272,7 @@ impl Host {
 
     /// Moves this thread, and its future children, to the host's network namespace for good.
     pub fn settle(&self) -> Result<()> {
-        begin_here()?;
-        let (here, there) =
-            (File::open("/proc/thread-self/ns/net")?, namespace_of(self.namespace)?);
-        if same(&here, &there)? {
-            return Ok(());
-        }
-        enter(&there)
+        namespace::settle(self.namespace)
     }
 
     /// Removes the address of its network device.
@@ -354,49 +349,4 @@ fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
         IpAddr::V6(_) => "/64",
     };
     format!("ip addr {what} {address}{suffix} dev {netdev}")
-}
-
-/// Network namespace of the process at its start. Hosts without a namespace of their own use it.
-static INITIAL_NAMESPACE: OnceLock<File> = OnceLock::new();
-
-/// Records the namespace, before any thread leaves it.
-fn begin_here() -> Result<()> {
-    if INITIAL_NAMESPACE.get().is_none() {
-        // Another thread may have been faster. It has the same value.
-        let _ = INITIAL_NAMESPACE.set(File::open("/proc/thread-self/ns/net")?);
-    }
-    Ok(())
-}
-
-fn namespace_of(name: Option<&str>) -> Result<File> {
-    if let Some(name) = name {
-        let path = format!("/run/netns/{name}");
-        return File::open(&path).context(path);
-    }
-    begin_here()?;
-    Ok(INITIAL_NAMESPACE.get().context("the namespace of the start is unknown")?.try_clone()?)
-}
-
-fn same(one: &File, other: &File) -> Result<bool> {
-    Ok(one.metadata()?.ino() == other.metadata()?.ino())
-}
-
-/// Moves this thread into a network namespace.
-fn enter(namespace: &File) -> Result<()> {
-    // SAFETY: the descriptor is open; only this thread's network namespace changes.
-    let outcome = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
-    anyhow::ensure!(outcome == 0, "setns: {}", std::io::Error::last_os_error());
-    Ok(())
-}
-
-/// Runs `work` in a network namespace, and returns to the previous one.
-pub fn inside<T>(namespace: Option<&str>, work: impl FnOnce() -> T) -> Result<T> {
-    let (home, there) = (File::open("/proc/thread-self/ns/net")?, namespace_of(namespace)?);
-    if same(&home, &there)? {
-        return Ok(work());
-    }
-    enter(&there)?;
-    let outcome = work();
-    enter(&home)?;
-    Ok(outcome)
 }

@@ -10,6 +10,7 @@ mod argument_numbers;
 mod atomics;
 mod broken_event;
 pub mod cgroup_charge;
+mod close_races;
 pub mod cno;
 mod cno_agent;
 mod cno_file;
@@ -221,6 +222,7 @@ pub fn all() -> Vec<Test> {
         limits_reached::TESTS,
         lists::TESTS,
         cgroup_charge::TESTS,
+        close_races::TESTS,
         user_limits::TESTS,
         user_device_share::TESTS,
         ia_close::TESTS,

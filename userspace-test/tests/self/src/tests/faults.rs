@@ -7,7 +7,7 @@
 //! first run, and so on, until the call succeeds [without a fault](sweep).
 
 pub mod inject;
-mod rows;
+pub mod rows;
 mod sweep;
 mod workers;
 

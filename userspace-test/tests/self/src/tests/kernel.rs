@@ -2,20 +2,24 @@
 //! Tests consumers in the kernel. Module `userspace-test/tests/kernel` tests the interface itself;
 //! this file runs its tests, and tests connections between a kernel consumer and a process.
 
+mod consumers;
+
+use self::consumers::{
+    block_samples, consumer_unload, echo_server, rust_bound_memory, rust_close,
+    rust_consumer_unload, rust_dropped_registration, rust_free_dispatcher, rust_free_in_upcall,
+    rust_registered_memory, rust_segments, rust_shared_receives,
+};
 use super::faults::inject;
 use super::tests;
 use crate::again::unheard;
 use crate::context::Context;
-use crate::end::{End, Shape};
-use crate::expect::{connection, connection_over, done, same};
+use crate::expect::same;
 use crate::harness::skip;
 use crate::kunit;
 use crate::machine::{self, DeviceGuard};
-use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{ConnectionEvent, DtoOperation};
+use anyhow::{bail, ensure, Result};
 use std::collections::HashSet;
 use std::fs;
-use std::net::IpAddr;
 use std::path::Path;
 
 tests! {
@@ -45,12 +49,15 @@ tests! {
     private_data_copied, 60, "In the kernel, the private data of an endpoint and of a request are copied, as many as there is room for";
     private_data_of_freed_ep, 60, "In the kernel, the event of an endpoint that has been freed has no private data";
     private_data_race, 120, "In the kernel, private data are copied whole, or refused, while another thread frees the endpoint or answers the request";
+    addresses_copied, 60, "In the kernel, the addresses of an endpoint and of a request are copied";
+    addresses_race, 120, "In the kernel, addresses are copied whole, or refused, while another thread frees the endpoint or answers the request";
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
     connect_refusals, 60, "In the kernel, each connect that must be refused gets the code of the table";
     null_evds, 120, "In the kernel, an endpoint without EVDs works, and reports its failure asynchronously";
     fault_table_is_complete, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
     faults, 300, "In the kernel, calls survive each failed allocation";
+    close_beside_each_call, 600, "In the kernel, each call ends and is refused afterwards while another thread closes the adapter";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
     region_addresses, 60, "In the kernel, static data is registered; unmapped memory is refused, and read-only memory for writing";
@@ -66,6 +73,8 @@ tests! {
     lmr_free_during_request, 60, "In the kernel, an LMR is in use while a request may read it, and suppressed requests end by themselves";
     lmr_free_during_srq_receive, 60, "In the kernel, an LMR is in use while an SRQ has a receive for it";
     lmr_free_beside_ep_free, 120, "In the kernel, an LMR is freed no earlier than the endpoint whose receives name it";
+    lmr_free_beside_list_post, 120, "In the kernel, an LMR that is freed beside the post of a list is freed if and only if no DTO of the list was posted";
+    lmr_free_beside_connect, 120, "In the kernel, an LMR is in use while a receive that was posted before the connection names it, and a refused free changes nothing";
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
     remote_private_data, 60, "In the kernel, a peer uses memory whose context it got with the connection request, and no other byte";
     remote_message, 60, "In the kernel, a peer uses memory whose context it got in a message";
@@ -120,6 +129,10 @@ tests! {
     srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
     srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
+    atomic_posts, 60, "In the kernel, DTOs are posted under a spinlock, with interrupts off and in interrupts";
+    atomic_registrations, 60, "In the kernel, memory is registered and invalidated in contexts that cannot sleep";
+    atomic_refusals, 60, "In the kernel, posts that are refused in a context that cannot sleep do not sleep";
+    atomic_ends, 300, "In the kernel, objects are freed and adapters closed while an interrupt posts to them";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
     block_samples, 120, "Clients and servers of the disks in docs/samples, in C and in Rust, store and return blocks";
     rust_consumer_unload, 120, "A consumer in Rust that unloads during traffic breaks its connections and leaves nothing behind";
@@ -241,12 +254,13 @@ kernel_tests! {
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
     wait_threshold_and_timeout event_order handles names_of_codes cno_agent service_points common_connect
-    private_data_copied private_data_of_freed_ep private_data_race
+    private_data_copied private_data_of_freed_ep private_data_race addresses_copied addresses_race
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
     argument_numbers_of_service_point_calls lmr_free_during_receive lmr_free_after_slot_reuse
-    lmr_free_during_request lmr_free_during_srq_receive lmr_free_beside_ep_free remote_private_data remote_message remote_bounds
+    lmr_free_during_request lmr_free_during_srq_receive lmr_free_beside_ep_free lmr_free_beside_list_post lmr_free_beside_connect
+    remote_private_data remote_message remote_bounds
     remote_privileges remote_atomics remote_free remote_other_zone remote_rmr remote_invalidate
     remote_threads region_physical region_physical_var_pages region_scatterlist region_bvecs
     region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals
@@ -256,7 +270,8 @@ kernel_tests! {
     fmr_thousand_rounds fmr_takes_completions fmr_endpoint_freed fmr_race fmr_states fmr_zones
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
-    rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
+    rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
+    atomic_posts atomic_registrations atomic_refusals atomic_ends
 }
 
 /// Source of the module's list of exports.
@@ -314,170 +329,4 @@ fn remove_during(context: &Context, name: &'static str) -> Result<()> {
     guard.add()?;
     run("messages")?;
     loaded.unload()
-}
-
-/// Sends a message to the echo server, and compares the reply.
-fn echo_once(context: &Context, end: &End, number: usize) -> Result<()> {
-    let length = 1 + (number * 977) % 4096;
-    let sent = end.scramble(context);
-    end.receive(0, 4096, 1)?;
-    end.send(4096, length, 2)?;
-    done(&context.next(&end.recv)?, DtoOperation::Receive, length as u64, 1)?;
-    context.next(&end.request)?;
-    let mut back = vec![0; length];
-    end.lmr.buffer().read(0, &mut back);
-    ensure!(back == sent[4096..4096 + length], "the reply differs from the message");
-    Ok(())
-}
-
-fn connect_echo(context: &Context, port: u64) -> Result<End> {
-    let end = End::new(&context.open()?, Shape { memory: 8192, ..Shape::default() })?;
-    end.ep.connect(context.server_address(), port, Some(context.patience()), &[])?;
-    connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
-    Ok(end)
-}
-
-fn echo_server(context: &Context) -> Result<()> {
-    let port = context.port();
-    let server = Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
-    let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
-    let rounds = context.count(50).max(4) as usize;
-    for number in 0..rounds {
-        for end in &ends {
-            echo_once(context, end, number)?;
-        }
-    }
-    context.until("all messages are echoed", || {
-        Ok(server.parameter("messages")? == (rounds * ends.len()) as u64)
-    })?;
-    same("connections", server.parameter("connections")?, ends.len() as u64)?;
-    drop(ends);
-    context.until("the server has seen all disconnects", || {
-        Ok(server.parameter("connections")? == 0)
-    })?;
-    server.unload()
-}
-
-fn consumer_unload(context: &Context) -> Result<()> {
-    for _ in 0..context.count(5).max(2) {
-        let port = context.port();
-        let server =
-            Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
-        let end = connect_echo(context, port)?;
-        // These messages are in flight when the server goes.
-        for cookie in 0..8 {
-            end.receive(0, 4096, cookie)?;
-            end.send(4096, 64, 100 + cookie)?;
-        }
-        server.unload().context("unloading")?;
-        connection_over(&context.next(&end.connect)?)?;
-    }
-    Ok(())
-}
-
-/// Disks of `docs/samples`.
-const DISKS: [&str; 2] = ["kdapl_rust_block", "kdapl_block"];
-
-/// Loads a disk that is served at a port, and that tests the server at another port before.
-fn load_disk(
-    context: &Context,
-    name: &'static str,
-    port: u64,
-    tested: Option<u64>,
-) -> Result<Loaded> {
-    let _ = device(context)?;
-    let IpAddr::V4(address) = context.server_address() else {
-        return skip("the samples support IPv4 addresses only");
-    };
-    if context.client.is_iwarp() {
-        return skip("over iWARP memory is opened to peers by RMRs only");
-    }
-    let address = u32::from(address);
-    let peer = tested.map_or(String::new(), |port| format!("peer={address} peer_port={port}"));
-    Loaded::new(name, &format!("address={address} port={port} {peer}"))
-}
-
-fn block_samples(context: &Context) -> Result<()> {
-    for server in DISKS {
-        let (own, other) = (context.port(), context.port());
-        let served = load_disk(context, server, own, Some(own)).context(server)?;
-        for client in DISKS.into_iter().filter(|client| *client != server) {
-            load_disk(context, client, other, Some(own)).context(client)?.unload()?;
-        }
-        served.unload()?;
-    }
-    Ok(())
-}
-
-/// Runs a scenario of `userspace-test/tests/kernel/rust_consumer`.
-fn rust_scenario(context: &Context, scenario: u32) -> Result<()> {
-    let _ = device(context)?;
-    let IpAddr::V4(address) = context.server_address() else {
-        return skip("the module supports IPv4 addresses only");
-    };
-    let (address, port) = (u32::from(address), context.port());
-    let rounds = context.count(20).max(2);
-    let parameters = format!("address={address} port={port} scenario={scenario} rounds={rounds}");
-    Loaded::new("kdapl_rust_consumer", &parameters)?.unload()
-}
-
-fn rust_close(context: &Context) -> Result<()> {
-    rust_scenario(context, 0)?;
-    rust_scenario(context, 1)
-}
-
-fn rust_free_in_upcall(context: &Context) -> Result<()> {
-    rust_scenario(context, 2)
-}
-
-fn rust_free_dispatcher(context: &Context) -> Result<()> {
-    rust_scenario(context, 3)
-}
-
-fn rust_segments(context: &Context) -> Result<()> {
-    rust_scenario(context, 4)
-}
-
-fn rust_bound_memory(context: &Context) -> Result<()> {
-    rust_scenario(context, 5)
-}
-
-fn rust_shared_receives(context: &Context) -> Result<()> {
-    rust_scenario(context, 6)
-}
-
-fn rust_registered_memory(context: &Context) -> Result<()> {
-    rust_scenario(context, 7)
-}
-
-fn rust_dropped_registration(context: &Context) -> Result<()> {
-    rust_scenario(context, 8)
-}
-
-/// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
-fn flood_disk(end: &End) -> Result<()> {
-    let memory = end.lmr.remote_segment(4096, 4096);
-    let mut request = [0; 24];
-    request[8..16].copy_from_slice(&memory.address.to_ne_bytes());
-    request[16..20].copy_from_slice(&4096_u32.to_ne_bytes());
-    request[20..].copy_from_slice(&memory.context.to_ne_bytes());
-    end.lmr.buffer().write(0, &request);
-    for cookie in 0..4 {
-        end.receive(64, 0, cookie)?;
-    }
-    end.send(0, request.len(), 100)
-}
-
-fn rust_consumer_unload(context: &Context) -> Result<()> {
-    for _ in 0..context.count(5).max(2) {
-        let port = context.port();
-        let server = load_disk(context, "kdapl_rust_block", port, None)?;
-        let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
-        ends.iter().try_for_each(flood_disk)?;
-        server.unload().context("unloading")?;
-        for end in &ends {
-            connection_over(&context.next(&end.connect)?)?;
-        }
-    }
-    Ok(())
 }

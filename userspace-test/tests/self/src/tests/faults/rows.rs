@@ -6,14 +6,16 @@ mod objects;
 
 use super::sweep::Sweeper;
 use crate::context::Context;
+use crate::tests::close_races::Race;
 use anyhow::Result;
 use libkdapl::raw::call;
 
-/// A call to sweep. A call may have several rows, for different cases.
+/// A call. A call may have several rows, for different cases.
 pub struct Row {
     pub name: &'static str,
     pub request: u32,
     pub sweep: fn(&Sweeper<'_>, &str) -> Result<()>,
+    pub close_beside: fn(&Race<'_>, &str) -> Result<()>,
 }
 
 /// Lists rows: the call, the case if there are several, the stage, the invocation, and the check
@@ -26,6 +28,7 @@ macro_rules! rows {
             name: concat!(stringify!($call) $(, " ", $case)?),
             request: libkdapl::raw::call::$call.request(),
             sweep: |sweeper, name| sweeper.sweep(name, $stage, $invoke, rows!(@after $($after)?)),
+            close_beside: |race, name| race.against(name, $stage, $invoke),
         },)*]
     };
 }

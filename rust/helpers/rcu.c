@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Operations on a generic radix tree of pointers for RCU readers, which are macros or inline. */
+#include <linux/generic-radix-tree.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/workqueue.h>
+
+#include "helpers.h"
+
+/* Returns the pointer at an index, for an RCU reader. */
+void *kdapl_helper_tree_get(struct __genradix *tree, size_t index)
+{
+	void **slot = __genradix_ptr_inlined(tree, index * sizeof(*slot));
+
+	return slot ? rcu_dereference_raw(*slot) : NULL;
+}
+
+/* Publishes a pointer at an index. Returns false without memory. */
+bool kdapl_helper_tree_set(struct __genradix *tree, size_t index, void *pointer)
+{
+	void **slot = __genradix_ptr_alloc(tree, index * sizeof(*slot), NULL, GFP_KERNEL);
+
+	if (slot)
+		rcu_assign_pointer(*slot, pointer);
+	return slot;
+}
+
+/* Removes and returns the pointer at an index. */
+void *kdapl_helper_tree_take(struct __genradix *tree, size_t index)
+{
+	void **slot = __genradix_ptr(tree, index * sizeof(*slot));
+
+	return slot ? xchg(slot, NULL) : NULL;
+}
+
+/* Removes and returns the first pointer at *index or later, which becomes the next index. */
+void *kdapl_helper_tree_take_next(struct __genradix *tree, size_t *index)
+{
+	struct genradix_iter iter = { .pos = *index, .offset = *index * sizeof(void *) };
+	void **slot, *pointer = NULL;
+
+	while (!pointer && (slot = __genradix_iter_peek(&iter, tree, GENRADIX_NODE_SIZE / sizeof(*slot)))) {
+		pointer = xchg(slot, NULL);
+		*index = iter.pos + 1;
+		__genradix_iter_advance(&iter, sizeof(*slot));
+	}
+	return pointer;
+}
+
+void kdapl_helper_queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work,
+				 work_func_t function)
+{
+	INIT_RCU_WORK(work, function);
+	queue_rcu_work(queue, work);
+}
+
+/* As printk() decides whether it may sleep. False on a kernel without CONFIG_PREEMPT_COUNT. */
+bool kdapl_helper_may_sleep(void)
+{
+	return preemptible() && !rcu_preempt_depth();
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Tables whose objects are found without a lock, in any context.
+//!
+//! C headers: [`include/linux/generic-radix-tree.h`](srctree/include/linux/generic-radix-tree.h),
+//! [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
+
+use super::workqueue;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    sync::{
+        rcu::Guard,
+        Arc, //
+    },
+    types::Opaque, //
+};
+
+/// Entry of a table.
+struct Entry<T> {
+    /// Work item that drops the entry after a grace period.
+    work: Opaque<bindings::rcu_work>,
+    key: u64,
+    object: Arc<T>,
+}
+
+/// Table of objects by index, which readers search under RCU. Each object has a key, which
+/// distinguishes it from others that had the index before. The module drops its tables before its
+/// [queue](workqueue::OwnedQueue).
+///
+/// # Invariants
+///
+/// Each pointer in `tree` is an [`Entry`] that was made from a box, and that belongs to the table.
+/// It is freed a grace period after it was removed.
+pub(crate) struct RcuTable<T: Send + Sync + 'static> {
+    /// The kernel allows concurrent calls on a tree, but for its free.
+    tree: Opaque<bindings::__genradix>,
+    objects: PhantomData<Arc<T>>,
+}
+
+// SAFETY: The table owns references to the objects. Its tree is not bound to a thread.
+unsafe impl<T: Send + Sync> Send for RcuTable<T> {}
+// SAFETY: As above. Shared access to the tree is concurrent calls.
+unsafe impl<T: Send + Sync> Sync for RcuTable<T> {}
+
+/// Returns an index for calls of C.
+fn place(index: u32) -> usize {
+    // Widening cast.
+    index as usize
+}
+
+impl<T: Send + Sync> RcuTable<T> {
+    /// Creates an empty table.
+    pub(crate) fn new() -> Self {
+        Self {
+            tree: Opaque::zeroed(),
+            objects: PhantomData,
+        }
+    }
+
+    /// Stores an object at an index, which is free. Allocates the entry with `flags`, and sometimes
+    /// a part of the tree, for which no cgroup is charged.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn store(&self, index: u32, key: u64, object: Arc<T>, flags: Flags) -> Result {
+        let work = Opaque::uninit();
+        let entry = KBox::new(Entry { work, key, object }, flags)?;
+        let entry = KBox::into_raw(entry);
+        // INVARIANT: The table owns the entry, unless the call failed.
+        // SAFETY: The tree is initialised.
+        if unsafe { bindings::kdapl_helper_tree_set(self.tree.get(), place(index), entry.cast()) } {
+            return Ok(());
+        }
+        // SAFETY: The entry was made from a box above, and the table has not got it.
+        drop(unsafe { KBox::from_raw(entry) });
+        Err(ENOMEM)
+    }
+
+    /// Removes the object at an index, if there is one. Readers may use it until the end of a grace
+    /// period. Then the table's reference is dropped in a work item.
+    ///
+    /// Context: any.
+    pub(crate) fn remove(&self, index: u32) {
+        // SAFETY: The tree is initialised.
+        let removed = unsafe { bindings::kdapl_helper_tree_take(self.tree.get(), place(index)) };
+        if let Some(entry) = NonNull::new(removed) {
+            // SAFETY: By the type invariant. It was removed.
+            unsafe { Self::drop_later(entry.cast()) };
+        }
+    }
+
+    /// Returns the object at an index, if `is_it` accepts its key. Context: any.
+    #[inline(always)]
+    pub(crate) fn get<'a>(
+        &'a self,
+        _guard: &'a Guard,
+        index: u32,
+        is_it: impl FnOnce(u64) -> bool,
+    ) -> Option<&'a Arc<T>> {
+        // SAFETY: The tree is initialised.
+        let entry = unsafe { bindings::kdapl_helper_tree_get(self.tree.get(), place(index)) };
+        // SAFETY: By the type invariant. The guard keeps the entry for the lifetime of the result,
+        // also if it is removed meanwhile.
+        let entry = unsafe { entry.cast::<Entry<T>>().as_ref() }?;
+        is_it(entry.key).then_some(&entry.object)
+    }
+
+    /// Drops an entry after a grace period.
+    ///
+    /// # Safety
+    ///
+    /// The entry was made from a box, and no reader that begins now finds it.
+    unsafe fn drop_later(entry: NonNull<Entry<T>>) {
+        // SAFETY: By the safety requirement the entry is valid. `raw_get` does not make a
+        // reference.
+        let work = Opaque::cast_into(unsafe { &raw const (*entry.as_ptr()).work });
+        // SAFETY: The work item is in an entry, of which this function is the owner now, and which
+        // stays valid until the work item runs. The queue exists, as the table belongs to the
+        // module.
+        unsafe {
+            bindings::kdapl_helper_queue_rcu_work(workqueue::raw(), work, Some(drop_entry::<T>))
+        };
+    }
+}
+
+/// Drops an entry: work item of [`RcuTable::drop_later`].
+///
+/// # Safety
+///
+/// `work` is in an [`Entry<T>`] that was made from a box, which no one else uses.
+unsafe extern "C" fn drop_entry<T: Send + Sync + 'static>(work: *mut bindings::work_struct) {
+    // SAFETY: By the safety requirement.
+    let rcu_work = unsafe { kernel::container_of!(work, bindings::rcu_work, work) };
+    // SAFETY: As above.
+    let entry = unsafe { kernel::container_of!(Opaque::cast_from(rcu_work), Entry<T>, work) };
+    // SAFETY: As above.
+    drop(unsafe { KBox::from_raw(entry.cast_mut()) });
+}
+
+impl<T: Send + Sync> Drop for RcuTable<T> {
+    fn drop(&mut self) {
+        let (tree, mut index) = (self.tree.get(), 0);
+        loop {
+            // SAFETY: The tree is initialised.
+            let next = unsafe { bindings::kdapl_helper_tree_take_next(tree, &raw mut index) };
+            let Some(entry) = NonNull::new(next) else {
+                break;
+            };
+            // SAFETY: By the type invariant. It was removed.
+            unsafe { Self::drop_later(entry.cast()) };
+        }
+        // SAFETY: The tree is initialised, and nobody uses it any more.
+        unsafe { bindings::__genradix_free(tree) };
+    }
+}

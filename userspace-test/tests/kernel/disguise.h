@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Parts of the module that disguises a device. */
+#ifndef _KDAPL_DISGUISE_H
+#define _KDAPL_DISGUISE_H
+
+#include <linux/moduleparam.h>
+#include <rdma/ib_verbs.h>
+
+/* Operations of the device's own driver. */
+extern struct ib_device_ops disguise_own;
+
+/* Parameters that are numbers, which the module changes, or which both change. */
+extern const struct kernel_param_ops disguise_atomic_ops;
+extern const struct kernel_param_ops disguise_once_ops;
+
+/* Forgets a destroyed queue pair whose memory is used again, and records one. Either may be NULL. */
+void disguise_replace_gone(struct ib_qp *old, struct ib_qp *new);
+/* Polls, and counts the completions of destroyed queue pairs. */
+int disguise_poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc);
+
+#endif

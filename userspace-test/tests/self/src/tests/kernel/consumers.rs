@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Tests of modules that use kDAPL: an echo server, the disks of `docs/samples`, and a consumer in
+//! Rust.
+
+use super::{device, Loaded};
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{connection, connection_over, done, same};
+use crate::harness::skip;
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{ConnectionEvent, DtoOperation};
+use std::net::IpAddr;
+
+/// Sends a message to the echo server, and compares the reply.
+fn echo_once(context: &Context, end: &End, number: usize) -> Result<()> {
+    let length = 1 + (number * 977) % 4096;
+    let sent = end.scramble(context);
+    end.receive(0, 4096, 1)?;
+    end.send(4096, length, 2)?;
+    done(&context.next(&end.recv)?, DtoOperation::Receive, length as u64, 1)?;
+    context.next(&end.request)?;
+    let mut back = vec![0; length];
+    end.lmr.buffer().read(0, &mut back);
+    ensure!(back == sent[4096..4096 + length], "the reply differs from the message");
+    Ok(())
+}
+
+fn connect_echo(context: &Context, port: u64) -> Result<End> {
+    let end = End::new(&context.open()?, Shape { memory: 8192, ..Shape::default() })?;
+    end.ep.connect(context.server_address(), port, Some(context.patience()), &[])?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    Ok(end)
+}
+
+pub fn echo_server(context: &Context) -> Result<()> {
+    let port = context.port();
+    let server = Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
+    let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
+    let rounds = context.count(50).max(4) as usize;
+    for number in 0..rounds {
+        for end in &ends {
+            echo_once(context, end, number)?;
+        }
+    }
+    context.until("all messages are echoed", || {
+        Ok(server.parameter("messages")? == (rounds * ends.len()) as u64)
+    })?;
+    same("connections", server.parameter("connections")?, ends.len() as u64)?;
+    drop(ends);
+    context.until("the server has seen all disconnects", || {
+        Ok(server.parameter("connections")? == 0)
+    })?;
+    server.unload()
+}
+
+pub fn consumer_unload(context: &Context) -> Result<()> {
+    for _ in 0..context.count(5).max(2) {
+        let port = context.port();
+        let server =
+            Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
+        let end = connect_echo(context, port)?;
+        // These messages are in flight when the server goes.
+        for cookie in 0..8 {
+            end.receive(0, 4096, cookie)?;
+            end.send(4096, 64, 100 + cookie)?;
+        }
+        server.unload().context("unloading")?;
+        connection_over(&context.next(&end.connect)?)?;
+    }
+    Ok(())
+}
+
+/// Disks of `docs/samples`.
+const DISKS: [&str; 2] = ["kdapl_rust_block", "kdapl_block"];
+
+/// Loads a disk that is served at a port, and that tests the server at another port before.
+fn load_disk(
+    context: &Context,
+    name: &'static str,
+    port: u64,
+    tested: Option<u64>,
+) -> Result<Loaded> {
+    let _ = device(context)?;
+    let IpAddr::V4(address) = context.server_address() else {
+        return skip("the samples support IPv4 addresses only");
+    };
+    if context.client.is_iwarp() {
+        return skip("over iWARP memory is opened to peers by RMRs only");
+    }
+    let address = u32::from(address);
+    let peer = tested.map_or(String::new(), |port| format!("peer={address} peer_port={port}"));
+    Loaded::new(name, &format!("address={address} port={port} {peer}"))
+}
+
+pub fn block_samples(context: &Context) -> Result<()> {
+    for server in DISKS {
+        let (own, other) = (context.port(), context.port());
+        let served = load_disk(context, server, own, Some(own)).context(server)?;
+        for client in DISKS.into_iter().filter(|client| *client != server) {
+            load_disk(context, client, other, Some(own)).context(client)?.unload()?;
+        }
+        served.unload()?;
+    }
+    Ok(())
+}
+
+/// Runs a scenario of `userspace-test/tests/kernel/rust_consumer`.
+fn rust_scenario(context: &Context, scenario: u32) -> Result<()> {
+    let _ = device(context)?;
+    let IpAddr::V4(address) = context.server_address() else {
+        return skip("the module supports IPv4 addresses only");
+    };
+    let (address, port) = (u32::from(address), context.port());
+    let rounds = context.count(20).max(2);
+    let parameters = format!("address={address} port={port} scenario={scenario} rounds={rounds}");
+    Loaded::new("kdapl_rust_consumer", &parameters)?.unload()
+}
+
+pub fn rust_close(context: &Context) -> Result<()> {
+    rust_scenario(context, 0)?;
+    rust_scenario(context, 1)
+}
+
+pub fn rust_free_in_upcall(context: &Context) -> Result<()> {
+    rust_scenario(context, 2)
+}
+
+pub fn rust_free_dispatcher(context: &Context) -> Result<()> {
+    rust_scenario(context, 3)
+}
+
+pub fn rust_segments(context: &Context) -> Result<()> {
+    rust_scenario(context, 4)
+}
+
+pub fn rust_bound_memory(context: &Context) -> Result<()> {
+    rust_scenario(context, 5)
+}
+
+pub fn rust_shared_receives(context: &Context) -> Result<()> {
+    rust_scenario(context, 6)
+}
+
+pub fn rust_registered_memory(context: &Context) -> Result<()> {
+    rust_scenario(context, 7)
+}
+
+pub fn rust_dropped_registration(context: &Context) -> Result<()> {
+    rust_scenario(context, 8)
+}
+
+/// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
+fn flood_disk(end: &End) -> Result<()> {
+    let memory = end.lmr.remote_segment(4096, 4096);
+    let mut request = [0; 24];
+    request[8..16].copy_from_slice(&memory.address.to_ne_bytes());
+    request[16..20].copy_from_slice(&4096_u32.to_ne_bytes());
+    request[20..].copy_from_slice(&memory.context.to_ne_bytes());
+    end.lmr.buffer().write(0, &request);
+    for cookie in 0..4 {
+        end.receive(64, 0, cookie)?;
+    }
+    end.send(0, request.len(), 100)
+}
+
+pub fn rust_consumer_unload(context: &Context) -> Result<()> {
+    for _ in 0..context.count(5).max(2) {
+        let port = context.port();
+        let server = load_disk(context, "kdapl_rust_block", port, None)?;
+        let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
+        ends.iter().try_for_each(flood_disk)?;
+        server.unload().context("unloading")?;
+        for end in &ends {
+            connection_over(&context.next(&end.connect)?)?;
+        }
+    }
+    Ok(())
+}
