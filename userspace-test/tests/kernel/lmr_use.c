@@ -197,32 +197,6 @@ static int lmr_free_beside_ep_free(void)
 	return 0;
 }
 
-/* The caller knows that no DTO uses the memory. All else is checked. */
-static int lmr_free_unused(void)
-{
-	struct pair pair = {};
-	DAT_LMR_HANDLE reserved;
-	struct buffer buffer;
-	DAT_LMR_TRIPLET segment, other;
-	DAT_LMR_CONTEXT context;
-
-	TRY(pair_make(&pair));
-	TRY(buffer_make(&buffer));
-	TRY(pair_connect(&pair));
-	segment = part(&buffer, 0, 64);
-	other = pair_place(&pair, 0, 64);
-	OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(1), plain));
-	OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(2), plain));
-	TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 2, 64));
-	OK(kdapl_lmr_free_unused(buffer.lmr.handle));
-	REFUSED(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(3), plain), DAT_PROTECTION_VIOLATION,
-		DAT_PROTECTION_READ);
-	REFUSED(kdapl_lmr_free_unused(buffer.lmr.handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	OK(dat_ia_reserved_lmr(ia, &reserved, &context));
-	REFUSED(kdapl_lmr_free_unused(reserved), DAT_RESERVED_LMR, 0);
-	return 0;
-}
-
 /* Lists of DTOs that name one buffer, posted by a thread. */
 #define LIST		24
 #define LIST_ROUNDS	48
@@ -351,6 +325,32 @@ static int lmr_free_beside_list_post(void)
 	TRY(free_beside_lists(DAT_DTO_RECEIVE, false));
 	/* Without a receive at the peer a send waits. Over iWARP it completes when TCP has taken it. */
 	return is_iwarp ? 0 : free_beside_lists(DAT_DTO_SEND, true);
+}
+
+/* The caller knows that no DTO uses the memory. All else is checked. */
+static int lmr_free_unused(void)
+{
+	struct pair pair = {};
+	DAT_LMR_HANDLE reserved;
+	struct buffer buffer;
+	DAT_LMR_TRIPLET segment, other;
+	DAT_LMR_CONTEXT context;
+
+	TRY(pair_make(&pair));
+	TRY(buffer_make(&buffer));
+	TRY(pair_connect(&pair));
+	segment = part(&buffer, 0, 64);
+	other = pair_place(&pair, 0, 64);
+	OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(1), plain));
+	OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(2), plain));
+	TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 2, 64));
+	OK(kdapl_lmr_free_unused(buffer.lmr.handle));
+	REFUSED(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(3), plain), DAT_PROTECTION_VIOLATION,
+		DAT_PROTECTION_READ);
+	REFUSED(kdapl_lmr_free_unused(buffer.lmr.handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	OK(dat_ia_reserved_lmr(ia, &reserved, &context));
+	REFUSED(kdapl_lmr_free_unused(reserved), DAT_RESERVED_LMR, 0);
+	return 0;
 }
 
 const struct ktest lmr_use_tests[] = {

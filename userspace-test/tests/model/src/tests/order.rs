@@ -45,7 +45,8 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_rsp_create dat_rsp_query dat_rsp_free
     dat_csp_create dat_csp_query dat_csp_free
     dat_cr_query dat_cr_accept dat_cr_reject dat_cr_handoff
-    kdapl_ep_post_list kdapl_lmr_free_unused kdapl_ep_private_data kdapl_cr_private_data kdapl_ep_addresses kdapl_cr_address
+    kdapl_ep_post_list kdapl_lmr_free_unused kdapl_ep_private_data kdapl_cr_private_data
+    kdapl_ep_addresses kdapl_cr_address
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
