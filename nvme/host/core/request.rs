@@ -113,8 +113,8 @@ impl Request {
     }
 
     fn pdu(&self) -> &Pdu {
-        // SAFETY: The request was started, so its tag set has our data. A tag set is freed after
-        // its queues have ended, and those after the transport has dropped this value.
+        // SAFETY: The request was started, so its tag set has our data. A tag set is removed after
+        // its queues were stopped, with which the transport has dropped this value.
         unsafe { &*Pdu::of(self.rq.as_ptr()) }
     }
 
@@ -143,26 +143,27 @@ impl Request {
         unsafe { bindings::kdapl_nvme_data(self.rq.as_ptr()) }
     }
 
+    /// Keeps the request from its end, once at a time.
+    fn hold(&self) -> Result<Hold> {
+        let held = self.pdu().users.cmpxchg(1, 2, Full);
+        // INVARIANT: The exchange has made this value the second user.
+        held.map(|_| Hold(self.rq)).map_err(|_| EBUSY)
+    }
+
     /// Copies all data, if their number is the size of `to`.
     pub(crate) fn copy_data(&self, to: &mut [u8]) -> Result {
         let size = u32::try_from(to.len())?;
-        // SAFETY: The request is valid, as in `pdu`, and `to` for writes of `size` bytes.
+        let held = self.hold()?;
+        // SAFETY: The request has not ended, and `to` is valid for writes of `size` bytes.
         let copied = unsafe {
-            bindings::kdapl_nvme_copy_data(self.rq.as_ptr(), to.as_mut_ptr().cast(), size)
+            bindings::kdapl_nvme_copy_data(held.0.as_ptr(), to.as_mut_ptr().cast(), size)
         };
         copied.then_some(()).ok_or(EIO)
     }
 
     /// Returns the memory of the data. The request ends after it was dropped.
     pub(crate) fn lend(&self) -> Result<Data> {
-        let bindings::kdapl_nvme_data {
-            segments, bytes, ..
-        } = self.data();
-        // SAFETY: The request is valid, and this value may map its data, as the only one: `Data` is
-        // made once for each start.
-        let data = unsafe { Data::map(self.rq, segments, bytes) }?;
-        self.pdu().users.fetch_add(1, Relaxed);
-        Ok(data)
+        Data::map(self.hold()?)
     }
 
     /// Takes the right to complete the request, unless a cancellation has it.
@@ -236,55 +237,86 @@ pub(super) unsafe fn put(rq: *mut bindings::request) {
     }
 }
 
+/// User of a request beside the block layer.
+///
+/// # Invariants
+///
+/// This value is a user of the request, and its only one beside the block layer.
+struct Hold(NonNull<bindings::request>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { put(self.0.as_ptr()) };
+    }
+}
+
 /// Memory of a request's data, as a scatterlist.
 ///
 /// # Invariants
 ///
-/// This value is a user of the request, whose table has `entries` entries.
+/// The request's table has `entries` entries, at least one.
 pub(crate) struct Data {
-    rq: NonNull<bindings::request>,
     entries: u32,
     bytes: u32,
+    // Dropped after the table.
+    held: Hold,
 }
 
 // SAFETY: The list may be used by any thread.
 unsafe impl Send for Data {}
 
+/// Returns the table of a request, and its first entries.
+///
+/// # Safety
+///
+/// `rq` has not ended, and the caller is the only user of its table.
+unsafe fn table_of(
+    rq: NonNull<bindings::request>,
+) -> (*mut bindings::sg_table, *mut bindings::scatterlist) {
+    // SAFETY: By the safety requirement.
+    let pdu = unsafe { Pdu::of(rq.as_ptr()) };
+    // SAFETY: Both are parts of the data of the transport.
+    unsafe { (&raw mut (*pdu).table, (&raw mut (*pdu).entries).cast()) }
+}
+
 impl Data {
     /// Maps the data of a request to a scatterlist.
-    ///
-    /// # Safety
-    ///
-    /// The request was started, has this number of segments, and no other value maps its data. The
-    /// caller makes the result a user.
-    unsafe fn map(rq: NonNull<bindings::request>, segments: u32, bytes: u32) -> Result<Self> {
-        // SAFETY: By the safety requirement.
-        let pdu = unsafe { Pdu::of(rq.as_ptr()) };
-        // SAFETY: Both are parts of the data of the transport, which nobody else uses.
-        let (table, first) = unsafe { (&raw mut (*pdu).table, (&raw mut (*pdu).entries).cast()) };
+    fn map(held: Hold) -> Result<Self> {
+        // SAFETY: By the invariants of `Hold`, as in the calls below.
+        let (table, first) = unsafe { table_of(held.0) };
+        // SAFETY: The request has not ended.
+        let data = unsafe { bindings::kdapl_nvme_data(held.0.as_ptr()) };
         // SAFETY: The table is valid, and `first` has `ENTRIES` entries.
         to_result(unsafe {
+            let segments = data.segments as i32;
             (*table).sgl = first;
-            bindings::sg_alloc_table_chained(table, segments as i32, first, ENTRIES as u32)
+            bindings::sg_alloc_table_chained(table, segments, first, ENTRIES as u32)
         })?;
         // SAFETY: The table has as many entries as the request has segments.
-        let entries = unsafe { bindings::kdapl_nvme_map(rq.as_ptr(), (*table).sgl) };
+        let entries = unsafe { bindings::kdapl_nvme_map(held.0.as_ptr(), (*table).sgl) };
         let Ok(entries @ 1..) = u32::try_from(entries) else {
             // SAFETY: The table was allocated above.
             unsafe { bindings::sg_free_table_chained(table, ENTRIES as u32) };
             return Err(EIO);
         };
-        Ok(Self { rq, entries, bytes })
+        let bytes = data.bytes;
+        // INVARIANT: The table has these entries.
+        Ok(Self {
+            entries,
+            bytes,
+            held,
+        })
     }
 
     fn table(&self) -> *mut bindings::sg_table {
-        // SAFETY: By the type invariant the request is valid.
-        unsafe { &raw mut (*Pdu::of(self.rq.as_ptr())).table }
+        // SAFETY: By the invariants of `Hold`.
+        unsafe { table_of(self.held.0) }.0
     }
 }
 
-// SAFETY: By the type invariant the request has not ended, so that its memory stays. Neither the
-// owner of the memory nor the transport has references to its bytes.
+// SAFETY: `held` keeps the request from its end, so that its memory stays. Neither the owner of the
+// memory nor the transport has references to its bytes.
 unsafe impl Scattered for Data {
     fn list(&self) -> List {
         // SAFETY: By the type invariant.
@@ -304,7 +336,5 @@ impl Drop for Data {
     fn drop(&mut self) {
         // SAFETY: The table was allocated with this number of entries of our own.
         unsafe { bindings::sg_free_table_chained(self.table(), ENTRIES as u32) };
-        // SAFETY: By the type invariant.
-        unsafe { put(self.rq.as_ptr()) };
     }
 }

@@ -190,13 +190,18 @@ impl Target {
 
     /// Creates the port.
     pub fn listen(&self) -> Result<()> {
-        let port = Path::new(CONFIG).join("ports/1");
+        self.listen_at(1, self.port)
+    }
+
+    /// Creates a port with a number of the target's, at a port of the address.
+    pub fn listen_at(&self, number: u32, service: u16) -> Result<()> {
+        let port = Path::new(CONFIG).join(format!("ports/{number}"));
         fs::create_dir(&port)?;
         let family = if self.address.is_ipv4() { "ipv4" } else { "ipv6" };
         set(port.join("addr_trtype"), "rdma")?;
         set(port.join("addr_adrfam"), family)?;
         set(port.join("addr_traddr"), &self.address.to_string())?;
-        set(port.join("addr_trsvcid"), &self.port.to_string())?;
+        set(port.join("addr_trsvcid"), &service.to_string())?;
         if let Some(inline) = self.settings.inline {
             set(port.join("param_inline_data_size"), &inline.to_string())?;
         }
@@ -206,14 +211,18 @@ impl Target {
 
     /// Removes the port.
     pub fn stop_listening(&self) {
-        let port = Path::new(CONFIG).join("ports/1");
+        Self::stop_listening_at(1);
+    }
+
+    fn stop_listening_at(number: u32) {
+        let port = Path::new(CONFIG).join(format!("ports/{number}"));
         let _ = fs::remove_file(port.join("subsystems").join(NQN));
         let _ = fs::remove_dir(port);
     }
 
     /// Removes all, also of a test that was killed.
     fn clear(&self) {
-        self.stop_listening();
+        [1, 2].map(Self::stop_listening_at);
         let subsystem = Path::new(CONFIG).join("subsystems").join(NQN);
         let namespace = subsystem.join("namespaces/1");
         let _ = fs::write(namespace.join("enable"), "0");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Connections of our host to the stock target and to ours.
 
+use super::io::run;
 use crate::context::Context;
 use crate::expect::same;
 use crate::machine::{self, KernelLog};
@@ -16,6 +17,7 @@ tests! { #![Nvme]
     reset, 120, "Our host resets a controller, whose disk stays";
     many_times, 300, "Our host connects and disconnects many times, and nothing is left";
     events, 120, "Our host notices a namespace that the target enables or disables";
+    nvme_cli, 120, "nvme-cli discovers, connects, lists, resets and disconnects with our host";
     beside_the_stock_host, 120, "Our host and the stock host use one target at a time";
 }
 
@@ -146,6 +148,26 @@ fn events(context: &Context) -> Result<()> {
             target.enable(true)?;
             controller.disk(context)?.write(0, &[3; 4096])?;
         }
+        Ok(())
+    })
+}
+
+fn nvme_cli(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let (address, service) = (target.address.to_string(), target.port.to_string());
+        let to = ["-t", "kdapl", "-a", &address, "-s", &service];
+        let found = run("nvme", &[&["discover"][..], &to].concat())?;
+        ensure!(found.contains(NQN), "the subsystem is not in:\n{found}");
+        let connected = run("nvme", &[&["connect"][..], &to, &["-n", NQN]].concat())?;
+        let device = connected.split_whitespace().last().context("no output")?.to_string();
+        let paths = run("nvme", &["list-subsys"])?;
+        ensure!(paths.contains(&format!("{device} kdapl")), "no path of kdapl in:\n{paths}");
+        run("nvme", &["reset", &format!("/dev/{device}")])?;
+        let identity = run("nvme", &["id-ctrl", &format!("/dev/{device}")])?;
+        ensure!(identity.contains("Linux"), "no model in:\n{identity}");
+        run("nvme", &["disconnect", "-n", NQN])?;
+        let paths = run("nvme", &["list-subsys"])?;
+        ensure!(!paths.contains("kdapl"), "a path is left:\n{paths}");
         Ok(())
     })
 }

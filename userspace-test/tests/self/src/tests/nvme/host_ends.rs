@@ -4,14 +4,16 @@
 use super::host::each;
 use super::load::{broken, undisturbed};
 use crate::context::Context;
+use crate::expect::same;
 use crate::machine::DeviceGuard;
-use crate::nvme::{Controller, Disk, Pair, PortSettings, Target};
+use crate::nvme::{Controller, Disk, Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
 use std::time::{Duration, Instant};
 
 tests! { #![Nvme]
     port_returns, 300, "A port that goes and comes back under load of our host causes no error";
+    other_path, 300, "A port that stays away under load of our host, beside another path, causes no error";
     port_stays_away, 300, "Load of our host on a port that stays away ends with errors, and nothing hangs";
     reset_under_load, 300, "Resets under load of our host cause no error";
     deleted_under_load, 300, "A controller of our host that is deleted under load ends it";
@@ -61,6 +63,22 @@ fn port_returns(context: &Context) -> Result<()> {
                 load.progress(context)?;
             }
             Ok(())
+        })
+    })
+}
+
+fn other_path(context: &Context) -> Result<()> {
+    each(context, PortSettings::default(), |target| {
+        let (controller, disk) = connect(context, target, IMPATIENT)?;
+        let service = context.port() as u16;
+        target.listen_at(2, service)?;
+        let other = format!("traddr={},trsvcid={service},nqn={NQN}{PATIENT}", target.address);
+        let other = target.connect_by(&other)?;
+        undisturbed(context, &disk, &target.disk()?, |load| {
+            target.stop_listening();
+            gone(context, &controller)?;
+            load.progress(context)?;
+            same("state of the other path", other.attribute("state")?.as_str(), "live")
         })
     })
 }
