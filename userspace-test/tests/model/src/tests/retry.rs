@@ -161,3 +161,20 @@ proptest! {
         );
     }
 }
+
+#[test]
+fn the_lossy_suites_have_the_most_retries_of_the_shortest_interval() {
+    let suites = include_str!("../../../../vm/suites/guest");
+    let (_, rest) = suites
+        .split_once("'--parameter peer_timeout_ms=")
+        .expect("the parameter of the suites");
+    let (milliseconds, _) = rest.split_once('\'').expect("its end");
+    let milliseconds = milliseconds.parse().expect("milliseconds");
+    assert_eq!(
+        Retry::for_peer_timeout(milliseconds, SOFT),
+        Retry {
+            timeout: LONGER_THAN_RNR,
+            count: 6
+        }
+    );
+}

@@ -70,10 +70,12 @@ fn requests_of_endpoint(context: &Context) -> Result<()> {
     let post = |cookie| client.ep.post_send(&segment, cookie, NO_FLAGS);
     let count = until_refused(post, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP)?;
     same("requests", count, most)?;
-    for cookie in 0..u64::from(most) {
+    // A spoilt link carries a hundred messages in a second: the others end with the connection.
+    let messages = u64::from(if context.link_is_spoilt() { most.min(1000) } else { most });
+    for cookie in 0..messages {
         server.receive(0, 8, cookie)?;
     }
-    for cookie in 0..u64::from(most) {
+    for cookie in 0..messages {
         done(&context.next(&client.request)?, DtoOperation::Send, 8, cookie)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 8, cookie)?;
     }

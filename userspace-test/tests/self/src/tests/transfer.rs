@@ -7,6 +7,7 @@ use crate::end::{End, Pair, Shape};
 use crate::expect::{done, dto, same};
 use crate::threads::Joined;
 use anyhow::{ensure, Result};
+use libkdapl::sys::KDAPL_PEER_TIMEOUT_NONE;
 use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Segment, Subtype};
 use std::ops::Range;
 
@@ -362,10 +363,12 @@ fn fenced(context: &Context) -> Result<()> {
 
 fn largest(context: &Context) -> Result<()> {
     let limits = context.open()?.query()?.raw;
-    // A lost or late packet is sent again with all that follow it.
-    let most = if context.link_is_spoilt() { 64 << 10 } else { 2 << 20 };
+    // A lost or late packet is sent again with all that follow it, and costs a retry.
+    let (most, peer_timeout_ms) =
+        if context.link_is_spoilt() { (64 << 10, KDAPL_PEER_TIMEOUT_NONE) } else { (2 << 20, 0) };
     let length = limits.max_rdma_size.min(limits.max_message_size).min(most) as usize;
-    let pair = Pair::new(context, Shape { memory: 2 * length, ..Default::default() })?;
+    let shape = Shape { memory: 2 * length, peer_timeout_ms, ..Default::default() };
+    let pair = Pair::new(context, shape)?;
     let (out, around) = (pair.client.scramble(context), pair.server.scramble(context));
     let remote = pair.server.lmr.remote_segment(0, length);
     pair.client.write(0, length, remote, 1)?;
