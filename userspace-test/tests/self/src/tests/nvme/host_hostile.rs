@@ -177,8 +177,9 @@ fn unknown_command(context: &Context) -> Result<()> {
 fn answers_twice(context: &Context) -> Result<()> {
     reported(context, "a response has no command", |port| {
         let fake = Fake::new(context, port)?;
-        fake.respond(context, fake.command_id(), REFUSED, 16)?;
-        fake.respond(context, fake.command_id(), REFUSED, 16)?;
+        // A success: after a refusal the host might end the queue before the second one.
+        fake.respond(context, fake.command_id(), 0, 16)?;
+        fake.respond(context, fake.command_id(), 0, 16)?;
         end_of(context, &fake)
     })
 }
