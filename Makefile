@@ -41,8 +41,8 @@ fmt-check: ## fail if any Rust code is not formatted
 user: ## build the user programs into build/user/bin
 	@$(VM)/user
 
-demo: ## build all, boot a guest, and show two programs that exchange data through kdapl
-	@$(VM)/demo
+demo: ## build all, boot a guest, and show two programs that exchange data through kdapl (DEMO=nvme: a file system over NVMe)
+	@$(VM)/demo $(DEMO)
 
 bench: ## measure the cost of kDAPL, and of the same operations without it (BENCH="connect --boots 1")
 	@$(VM)/bench $(BENCH)

@@ -37,6 +37,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{
+            Acquire,
             Atomic,
             Full, //
         },
@@ -183,9 +184,17 @@ impl Queue {
         }
         let server = Server::new(self.clone(), idle, requests);
         self.evd.set_handler(server)?;
+        self.start_watch();
+        Ok(())
+    }
+
+    /// Starts the watch. A release that has begun may have looked for it before.
+    fn start_watch(self: &Arc<Self>) {
         let patience = msecs_to_jiffies(crate::connect_timeout_ms());
         let _ = workqueue().enqueue_delayed::<Arc<Self>, WATCH>(self.clone(), patience);
-        Ok(())
+        if self.is_released.load(Acquire) {
+            cancel_delayed::<Self, WATCH>(self);
+        }
     }
 
     fn post_receives(&self, depths: Depths, qid: u16) -> Result {
