@@ -245,6 +245,7 @@ pub fn all() -> Vec<Test> {
         nvme::host_io::TESTS,
         nvme::host_ends::TESTS,
         nvme::host_hostile::TESTS,
+        nvme::host_link::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,

@@ -8,6 +8,7 @@ pub mod host;
 pub mod host_ends;
 pub mod host_hostile;
 pub mod host_io;
+pub mod host_link;
 pub mod hostile;
 pub mod io;
 pub mod link;
