@@ -231,6 +231,8 @@ fn rejected(context: &Context, end: &End, port: u64, reason: u8, length: u8) -> 
 
 /// Serves a good client while the victim connects to listeners, whose acts depend on the seed.
 fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
+    // Connected before the attack begins: that may take as long as it over a spoilt link.
+    let pair = Pair::new(context, Shape::default())?;
     let (mut peers, mut ports) = (Vec::new(), Vec::new());
     let address = context.server_address().to_string();
     for number in 0..LISTENERS {
@@ -244,7 +246,6 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
         ports.push(port);
     }
     let mut victim = Victim::new(context, ports)?;
-    let pair = Pair::new(context, Shape::default())?;
     let mut transfers = 0;
     while peers[0].is_running()? {
         victim.act()?;
