@@ -59,7 +59,7 @@ use crate::{
             SrqCapacity,
             SrqRef,
             Unsupported, //
-        }, //
+        },
     },
     sys::{
         census::{

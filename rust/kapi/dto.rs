@@ -260,13 +260,14 @@ export! {
         flags: u32,
     ) {
         let segment = of_rmr(&local);
+        let local = segment.as_ref();
         post_to(ep, || {
             Ok(Post {
                 operation: Operation::RdmaReadToRmr,
                 flags,
                 // SAFETY: Every bit pattern is a valid cookie.
                 cookie: unsafe { cookie.as_64 },
-                local: core::slice::from_ref(segment.as_ref().ok_or(DatError::Invalid(Arg::Segments))?),
+                local: core::slice::from_ref(local.ok_or(DatError::Invalid(Arg::Segments))?),
                 remote: of_rmr(&peer).ok_or(DatError::Invalid(Arg::RemoteSegment))?,
                 operands: Operands::default(),
             })

@@ -2,6 +2,7 @@
 
 //! Tables of the objects of an Interface Adapter, by handle. Each kind of object has its own table.
 
+mod lookups;
 mod storage;
 mod walk;
 
@@ -35,10 +36,7 @@ use crate::{
 use kernel::{
     alloc::Flags,
     new_mutex,
-    sync::{
-        rcu::Guard,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// Kind of object that has handles.
@@ -142,12 +140,6 @@ impl<T: Object> Objects<T> {
     /// Creates an empty table. `user` is charged for its entries.
     pub(in crate::dat) fn new(user: &User) -> DatResult<Arc<Self>> {
         Self::with_lookups(user, None)
-    }
-
-    /// Creates an empty table, whose objects are also found in contexts that cannot sleep:
-    /// [`Objects::borrow_outer`].
-    pub(in crate::dat) fn for_any_context(user: &User) -> DatResult<Arc<Self>> {
-        Self::with_lookups(user, Some(RcuTable::new()))
     }
 
     fn with_lookups(user: &User, lookups: Option<RcuTable<T>>) -> DatResult<Arc<Self>> {
@@ -291,21 +283,6 @@ impl<T: Object> Objects<T> {
         Some(removed)
     }
 
-    /// Lets lookups find an object. Allocates with `flags`.
-    fn begin_lookups(&self, handle: Handle, object: &Arc<T>, flags: Flags) -> Result {
-        let (index, key) = (handle.key().index, handle.into_raw());
-        self.lookups.as_ref().map_or(Ok(()), |lookups| {
-            lookups.store(index, key, object.clone(), flags)
-        })
-    }
-
-    /// Ends the lookups of an object.
-    fn end_lookups(&self, handle: Handle) {
-        if let Some(lookups) = &self.lookups {
-            lookups.remove(handle.key().index);
-        }
-    }
-
     /// Removes an object from the table and shuts it down.
     ///
     /// Context: process; sleeps.
@@ -328,30 +305,6 @@ impl<T: Object> Objects<T> {
         let object = self.get_by_short_generation(handle.index(), handle.generation());
         let object = object.filter(|_| is_valid);
         object.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
-    }
-
-    /// Returns the object that a kernel consumer's shorter handle names. Its memory stays while the
-    /// guard exists, also if the object is freed.
-    ///
-    /// Context: any.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Objects::get`]. A table that was not made [for
-    /// any context](Objects::for_any_context) has no objects here.
-    #[inline(always)]
-    pub(crate) fn borrow_outer<'a>(
-        &'a self,
-        guard: &'a Guard,
-        handle: KernelHandle,
-    ) -> DatResult<&'a Arc<T>> {
-        let is_named = |key: u64| {
-            let key = Handle::from_raw(key).key();
-            key.short_generation() == handle.generation() && handle.kind() == Some(T::KIND)
-        };
-        let lookups = self.lookups.as_ref();
-        let found = lookups.and_then(|lookups| lookups.get(guard, handle.index(), is_named));
-        found.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
     }
 
     /// Returns the full handle, in this table, for a kernel consumer's shorter handle.

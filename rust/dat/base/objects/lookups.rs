@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Lookups in contexts that cannot sleep, under RCU, beside the table itself.
+
+use super::{
+    Object,
+    Objects, //
+};
+use crate::{
+    dat::prelude::*,
+    model::handle::{
+        Handle,
+        KernelHandle, //
+    },
+    sys::{
+        rcu::RcuTable,
+        user::User, //
+    },
+};
+use kernel::{
+    alloc::Flags,
+    sync::rcu::Guard, //
+};
+
+impl<T: Object> Objects<T> {
+    /// Creates an empty table, whose objects are also found in contexts that cannot sleep:
+    /// [`Objects::borrow_outer`].
+    pub(in crate::dat) fn for_any_context(user: &User) -> DatResult<Arc<Self>> {
+        Self::with_lookups(user, Some(RcuTable::new()))
+    }
+
+    /// Returns the object that a kernel consumer's shorter handle names. Its memory stays while the
+    /// guard exists, also if the object is freed.
+    ///
+    /// Context: any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::get`]. A table that was not made [for
+    /// any context](Objects::for_any_context) has no objects here.
+    #[inline(always)]
+    pub(crate) fn borrow_outer<'a>(
+        &'a self,
+        guard: &'a Guard,
+        handle: KernelHandle,
+    ) -> DatResult<&'a Arc<T>> {
+        let is_named = |key: u64| {
+            let key = Handle::from_raw(key).key();
+            key.short_generation() == handle.generation() && handle.kind() == Some(T::KIND)
+        };
+        let lookups = self.lookups.as_ref();
+        let found = lookups.and_then(|lookups| lookups.get(guard, handle.index(), is_named));
+        found.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
+    }
+
+    /// Lets lookups find an object. Allocates with `flags`.
+    pub(super) fn begin_lookups(&self, handle: Handle, object: &Arc<T>, flags: Flags) -> Result {
+        let (index, key) = (handle.key().index, handle.into_raw());
+        self.lookups.as_ref().map_or(Ok(()), |lookups| {
+            lookups.store(index, key, object.clone(), flags)
+        })
+    }
+
+    /// Ends the lookups of an object.
+    pub(super) fn end_lookups(&self, handle: Handle) {
+        if let Some(lookups) = &self.lookups {
+            lookups.remove(handle.key().index);
+        }
+    }
+}
