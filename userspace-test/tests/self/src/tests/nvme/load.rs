@@ -128,7 +128,7 @@ pub(super) fn broken(
     disk: &Disk,
     disturb: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let (load, outcomes) = disturbed(context, disk, |load| {
+    let (_, outcomes) = disturbed(context, disk, |load| {
         disturb()?;
         // Without the end of the load: the errors must end it.
         let start = Instant::now();
@@ -147,6 +147,5 @@ pub(super) fn broken(
         let error = outcome.err().context("a thread has no error")?;
         ensure!(error.kind() != ErrorKind::InvalidData, "{error}");
     }
-    drop(load);
     Ok(())
 }
