@@ -308,7 +308,7 @@ impl Sgl {
                     offset,
                     [l0, l1, l2],
                     [l3, 0, 0, 0],
-                    DATA_BLOCK << 4 | OFFSET,
+                    (DATA_BLOCK << 4) | OFFSET,
                 )
             }
             Self::Keyed {
@@ -319,7 +319,7 @@ impl Sgl {
             } => {
                 let [l0, l1, l2, _] = length.to_le_bytes();
                 let subtype = if invalidate { INVALIDATE } else { ADDRESS };
-                let kind = KEYED_DATA_BLOCK << 4 | subtype;
+                let kind = (KEYED_DATA_BLOCK << 4) | subtype;
                 join(address, [l0, l1, l2], key.to_le_bytes(), kind)
             }
         }

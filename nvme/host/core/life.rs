@@ -14,7 +14,7 @@ use kernel::prelude::*;
 pub(super) fn ops<T: Transport>() -> bindings::nvme_ctrl_ops {
     bindings::nvme_ctrl_ops {
         name: T::NAME.as_char_ptr(),
-        module: crate::THIS_MODULE.as_ptr(),
+        module: (&raw const kernel::bindings::__this_module).cast_mut(),
         flags: bindings::NVME_F_FABRICS | bindings::NVME_F_BLOCKING,
         reg_read32: Some(bindings::nvmf_reg_read32),
         reg_read64: Some(bindings::nvmf_reg_read64),
