@@ -53,13 +53,11 @@ use crate::{
         },
         shared_receives::SharedReceives,
     },
-    rdma::{
-        srq::{
-            Srq as RdmaSrq,
-            SrqCapacity,
-            SrqRef,
-            Unsupported, //
-        },
+    rdma::srq::{
+        Srq as RdmaSrq,
+        SrqCapacity,
+        SrqRef,
+        Unsupported, //
     },
     sys::{
         census::{
