@@ -78,8 +78,9 @@
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
 //! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
 //!
-//! A kernel consumer posts in any context. So all spinlocks save the interrupt state, and nothing
-//! under them takes longer than one driver call for each DTO of a list. The objects that posts name
+//! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
+//! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
+//! registration, of which each page costs if the machine copies it (swiotlb). The objects that posts name
 //! are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without a lock.
 //!
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is

@@ -726,7 +726,8 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
  * @lmr: LMR
  *
  * As dat_lmr_free(), but does not look for DTOs that name memory of dat_lmr_kcreate(): the caller
- * knows that each of them has completed, or its EP was freed. A DTO with
+ * knows that each of them has completed, or its EP was freed, and that none is being posted. A DTO
+ * with
  * DAT_COMPLETION_SUPPRESS_FLAG has completed when a later request of its EP has. If that is wrong,
  * the device accesses memory that the consumer has freed. The cost does not depend on the number of
  * EPs and DTOs, so that a storage target can map memory for each command. Not a call of DAT.
@@ -1115,8 +1116,9 @@ DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd);
 
 /*
  * Proxy agent of a Consumer Notification Object (CNO), called for each trigger. Context: that of
- * the event, possibly hard interrupt with spinlocks held. The agent must not sleep and must not
- * make any call of this header. It may wake a thread or queue work. @evd is the EVD that triggered
+ * the event, possibly hard interrupt with spinlocks held. The agent must not sleep, must not make
+ * any call of this header, and must not take a lock under which the consumer posts. It may wake a
+ * thread or queue work. @evd is the EVD that triggered
  * the CNO; it is NULL for dat_cno_trigger().
  */
 typedef void (*DAT_AGENT_FUNC)(void *instance_data, DAT_EVD_HANDLE evd);
@@ -1528,8 +1530,8 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
  * Posts of DTOs. @local may be NULL if @segments is 0. The caller may reuse the array of segments
  * when a call returns.
  *
- * Context: any, but for a receive on an EP that is not connected yet, which may sleep. If the
- * caller may not sleep, a post does not look for slots that requests with
+ * Context: any. A receive on an EP that is not connected yet is DAT_INVALID_STATE if the caller may
+ * not sleep. If the caller may not sleep, a post does not look for slots that requests with
  * DAT_COMPLETION_SUPPRESS_FLAG have left: it is DAT_INSUFFICIENT_RESOURCES until completions of the
  * request EVD were taken, by a dequeue, a wait or upcalls.
  */

@@ -19,7 +19,9 @@ use crate::{
     },
 };
 use kdat::{
+    kind,
     Access,
+    Close,
     Dto,
     Ep, //
 };
@@ -80,13 +82,22 @@ impl Slot {
         let fmr = self.fmr.as_mut().ok_or(EIO)?;
         let remote = fmr
             .register(request.lend()?, access, ep)
-            .map_err(|(error, _)| error)?;
+            .map_err(|(error, _)| errno(error))?;
         Ok(Sgl::Keyed {
             address: remote.address,
             length: remote.length,
             key: remote.context,
             invalidate: true,
         })
+    }
+}
+
+/// Returns the errno of a refusal. A connection that is ending refuses by its state: the block layer
+/// tries again until the recovery has stopped the queues.
+fn errno(error: kdat::Error) -> Error {
+    match error.kind() {
+        kind::INVALID_STATE => EAGAIN,
+        _ => error.into(),
     }
 }
 
@@ -125,11 +136,15 @@ impl Link {
         posted.or_else(|refused| {
             slot.capsule = refused.buffer;
             if slot.is_registered() {
-                // The drop ends the registration. The connection is over.
-                slot.fmr = None;
+                // The data stay lent until the connection has ended. Its end starts the recovery,
+                // which cancels the request.
+                let _ = self.ep.disconnect(Close::Abrupt);
+                return Ok(());
             }
             let busy = slot.busy.take();
-            busy.map_or(Ok(()), |busy| Err(Refused::Path(busy.request)))
+            busy.map_or(Ok(()), |busy| {
+                Err(self::refused(errno(refused.error), busy.request))
+            })
         })
     }
 
@@ -154,6 +169,10 @@ impl Queue {
         let mut request = Some(request);
         let submitted = self.with_link(|link| request.take().map(|request| link.submit(request)));
         match (submitted.flatten(), request) {
+            // The commands that set a queue up are not tried again.
+            (Some(Err(Refused::Busy(request))), _) if !self.is_live() => {
+                Err(Refused::Path(request))
+            }
             (Some(submitted), _) => submitted,
             (None, Some(request)) => Err(Refused::Path(request)),
             (None, None) => Ok(()),

@@ -42,8 +42,8 @@ use kernel::{
 /// Longest time to connect, in microseconds.
 const TIMEOUT_US: u32 = 20_000_000;
 
-/// Requests of a command: registration, send, invalidation.
-const REQUESTS: i32 = 3;
+/// Requests of a command: registration, which may count as two, send, invalidation.
+const REQUESTS: i32 = 4;
 
 /// Size of a queue.
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@
 #include <linux/inet.h>
 #include <linux/net.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
@@ -98,6 +99,17 @@ bool kdapl_nvme_check_ready(struct nvme_ctrl *ctrl, struct request *rq, bool is_
 void kdapl_nvme_start_request(struct request *rq)
 {
 	nvme_start_request(rq);
+}
+
+/* Allocations of a submission must not wait for I/O, which may be that of this disk. */
+unsigned int kdapl_nvme_begin_submission(void)
+{
+	return memalloc_noio_save();
+}
+
+void kdapl_nvme_end_submission(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }
 
 u16 kdapl_nvme_cid(struct request *rq)

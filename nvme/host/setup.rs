@@ -186,7 +186,7 @@ fn open_admin(ctrl: &Controller<Host>) -> Outcome {
     ctrl.finish_init()
 }
 
-/// Checks what the controller supports, and reduces the depth of the queues to it.
+/// Checks the features of the controller, and reduces the depth of the queues to its own.
 fn agree(ctrl: &Controller<Host>) -> Outcome {
     if ctrl.icdoff() != 0 {
         dev_err!(ctrl.device(), "icdoff is not supported\n");

@@ -58,11 +58,13 @@ struct Listener {
 }
 
 impl Listener {
-    /// Stops to listen. Waits for the upcall in progress, which waits for nothing of the core. The
-    /// handler has references to the port and the adapter.
+    /// Stops to listen, and ends the queues of the listener. Waits for the upcall in progress, which
+    /// waits for nothing of the core. The handler has references to the port and the adapter.
     fn stop(self) {
         drop(self.psp);
         self.evd.free();
+        let adapter = self.adapter;
+        Queues::release(|queue| Arc::ptr_eq(&queue.adapter, &adapter));
     }
 }
 
@@ -153,9 +155,7 @@ impl Port {
             core::mem::replace(&mut *state, new)
         };
         if let State::Listening(listener) = old {
-            let adapter = listener.adapter.clone();
             listener.stop();
-            Queues::release(|queue| Arc::ptr_eq(&queue.adapter, &adapter));
         }
         true
     }

@@ -182,8 +182,10 @@ impl Server {
         let Err(refused) = self.queue.ep.post(read) else {
             return;
         };
-        if let Some(started) = refused.memory.and_then(Started::returned) {
-            started.complete(Status::DATA_TRANSFER_ERROR);
+        match refused.memory.and_then(Started::returned) {
+            Some(started) => started.complete(Status::DATA_TRANSFER_ERROR),
+            // A part was posted, so that the command cannot end before the queue.
+            None => self.fail(),
         }
     }
 

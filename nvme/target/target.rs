@@ -19,7 +19,7 @@
 //!
 //! # The life of a command
 //!
-//! A command is one box, which moves. Whoever has it may use it, and nobody else has a reference:
+//! A command is one box, which moves. Its owner may use it, and there are no other references:
 //!
 //! ```text
 //!   Idle ----- receive ----> Started ---> [RDMA read of the host's data] ---> NVMe core

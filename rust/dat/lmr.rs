@@ -247,7 +247,7 @@ impl Lmr {
                 backing.as_ref().map(Backing::show);
                 return Err(in_use());
             }
-            if let Err(error) = lmrs.take(self.handle, Self::may_free) {
+            if let Err(error) = lmrs.take(self.handle, Self::begin_free) {
                 backing.as_ref().map(Backing::show);
                 return Err(error);
             }
@@ -256,6 +256,21 @@ impl Lmr {
         drop(freed);
         self.role.release();
         Ok(())
+    }
+
+    /// Checks whether the LMR may be freed, and refuses further requests then. Called with the table
+    /// locked, so that no use begins in between.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE (LMR in use) while an RMR is bound to the memory or a request is outstanding;
+    /// RESERVED_LMR.
+    fn begin_free(&self) -> DatResult {
+        self.role.unless_reserved()?;
+        if self.users.any() {
+            return Err(in_use());
+        }
+        self.role.refuse_requests()
     }
 
     /// Returns the parameters: `dat_lmr_query`.
@@ -280,17 +295,10 @@ impl Object for Lmr {
     const KIND: HandleKind = HandleKind::Lmr;
     const INVALID: Subtype = Subtype::InvalidHandleLmr;
 
-    /// Checks whether no RMR is bound to the memory, and no request is outstanding.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE (LMR in use), RESERVED_LMR.
-    fn may_free(&self) -> DatResult {
-        self.role.unless_reserved()?;
-        if self.users.any() || self.role.is_busy() {
-            return Err(in_use());
-        }
-        Ok(())
+    /// Requests that register or invalidate memory name the LMR. Those of other kinds of LMRs are
+    /// refused with the same error as an invalid handle.
+    fn is_looked_up(&self) -> bool {
+        !self.role.is_memory()
     }
 
     /// Implements `dat_lmr_free`: releases the memory. Waits until the device no longer uses it.

@@ -178,6 +178,10 @@ fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> 
 pub(super) fn unless_atomic(refusal: NotPosted) -> DatResult {
     match refusal {
         NotPosted::Refused(error) if !Context::current().may_sleep() => Err(error),
+        // Without CONFIG_PREEMPT_COUNT the context is not known.
+        NotPosted::Waits if cfg!(CONFIG_PREEMPT_COUNT) && !Context::current().may_sleep() => Err(
+            DatError::new(Kind::InvalidState, Subtype::InvalidStateEpUnconnected),
+        ),
         NotPosted::Waits | NotPosted::Refused(_) => Ok(()),
     }
 }

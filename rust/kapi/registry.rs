@@ -116,31 +116,32 @@ impl Adapter {
             if slot.ia.is_some() {
                 return None;
             }
+            // With the slot locked, so that no close of an invented handle comes in between.
+            Self::begin_lookups(slot.number, &ia).ok()?;
             slot.ia = Some(ia.clone());
             Some(slot.number)
         });
-        let Some(number) = number else {
-            ia.close(Close::Abrupt, Until::Done)?;
-            return Err(DatError::memory());
-        };
-        let this = Self { number, ia };
-        this.begin_lookups().or_else(|error| {
-            this.close(Close::Abrupt)?;
-            Err(error)
-        })?;
-        Ok(this)
+        match number {
+            Some(number) => Ok(Self { number, ia }),
+            None => {
+                ia.close(Close::Abrupt, Until::Done)?;
+                Err(DatError::memory())
+            }
+        }
     }
 
-    /// Lets lookups in any context find the adapter.
-    fn begin_lookups(&self) -> DatResult {
-        let adapters = ADAPTERS.get().ok_or(DatError::internal())?;
-        let (slot, key) = (slot_of(self.number), self.number.into());
-        Ok(adapters
-            .lookups
-            .store(slot, key, self.ia.clone(), GFP_KERNEL_ACCOUNT)?)
+    /// Lets lookups in any context find an adapter. Called with its slot locked.
+    fn begin_lookups(number: u32, ia: &Arc<Ia>) -> Result {
+        let lookups = &ADAPTERS.get().ok_or(ENODEV)?.lookups;
+        lookups.store(
+            slot_of(number),
+            number.into(),
+            ia.clone(),
+            GFP_KERNEL_ACCOUNT,
+        )
     }
 
-    /// Ends the lookups of the adapter. Called before its slot is free.
+    /// Ends the lookups of the adapter. Called with its slot locked.
     fn end_lookups(&self) {
         if let Some(adapters) = ADAPTERS.get() {
             adapters.lookups.remove(slot_of(self.number));

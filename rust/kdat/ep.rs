@@ -151,6 +151,9 @@ impl Ep {
     /// Posts a DTO. A [`Completion`](crate::Completion) event returns its buffer; a refusal returns
     /// it at once.
     pub fn post(&self, dto: Dto) -> Result<(), Refused> {
+        if let Err(error) = dto.check_zone(&self.pz) {
+            return Err(Refused::new(error, dto));
+        }
         post::post(self.adapter(), self.handle, dto)
     }
 

@@ -15,6 +15,7 @@ use crate::{
     },
     event::Operation,
     memory::Buffer,
+    pz::Pz,
     slots::Posted,
     transfer::{
         self,
@@ -168,6 +169,20 @@ impl Dto {
     /// Adds buffers that another completion has returned, with the lengths that they had.
     pub fn with_all(self, more: KVec<Buffer>) -> Self {
         Self { more, ..self }
+    }
+
+    /// Checks that memory to transfer is of a Protection Zone (PZ). The contexts of two zones may be
+    /// the same numbers.
+    ///
+    /// # Errors
+    ///
+    /// PROTECTION_VIOLATION.
+    pub(crate) fn check_zone(&self, pz: &Pz) -> Result {
+        let memory = self.memory.as_ref().filter(|_| self.transfer.is_some());
+        match memory.and_then(|memory| memory.lmr()) {
+            Some(lmr) if !lmr.is_of(pz) => Err(Error::new(bindings::DAT_PROTECTION_VIOLATION, 0)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the segments.

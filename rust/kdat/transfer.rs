@@ -34,7 +34,8 @@ use kernel::{
         scatterlist,
         sg_next, //
     },
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// Largest number of DTOs of a transfer.
@@ -53,10 +54,15 @@ pub struct Lmr {
     context: u32,
     /// Lengths of the requests of a transfer.
     lengths: KVec<u32>,
-    _pz: Pz,
+    pz: Pz,
 }
 
 impl Lmr {
+    /// Returns whether the memory is of a Protection Zone.
+    pub(crate) fn is_of(&self, pz: &Pz) -> bool {
+        Arc::ptr_eq(&self.pz.0, &pz.0)
+    }
+
     /// Maps a scatterlist.
     ///
     /// # Safety
@@ -98,7 +104,7 @@ impl Lmr {
             handle: Handle::from_raw(lmr),
             context,
             lengths,
-            _pz: pz.clone(),
+            pz: pz.clone(),
         })
     }
 

@@ -158,7 +158,7 @@ impl<T: Send + Sync> Drop for RcuTable<T> {
             // SAFETY: By the type invariant. It was removed.
             unsafe { Self::drop_later(entry.cast()) };
         }
-        // SAFETY: The tree is initialised, and nobody uses it any more.
+        // SAFETY: The tree is initialised, and has no users any more.
         unsafe { bindings::__genradix_free(tree) };
     }
 }

@@ -59,6 +59,9 @@ impl OwnedQueue {
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
         let queue = QUEUE.load(Acquire);
+        // SAFETY: The queue exists, and the caller may sleep. Afterwards no work item removes an
+        // object from a table, which would queue another one after a grace period.
+        unsafe { bindings::__flush_workqueue(queue) };
         // SAFETY: The caller may sleep. The call waits for the grace periods after which work items
         // are queued.
         unsafe { bindings::rcu_barrier() };

@@ -108,7 +108,14 @@ unsafe extern "C" fn queue_rq<T: Transport, const ADMIN: bool>(
     };
     // SAFETY: The block layer has passed the request, and its command was set up.
     let request = unsafe { Request::start(rq) };
-    match ctrl.transport().submit(queue, request) {
+    // SAFETY: The two calls change a flag of the running task, and restore it.
+    let submitted = unsafe {
+        let flags = bindings::kdapl_nvme_begin_submission();
+        let submitted = ctrl.transport().submit(queue, request);
+        bindings::kdapl_nvme_end_submission(flags);
+        submitted
+    };
+    match submitted {
         Ok(()) => {}
         Err(Refused::Busy(request)) => return request.retry_later(),
         Err(Refused::Path(request)) => request.fail_path(),

@@ -2,7 +2,7 @@
 
 //! Requests of the block layer, and the memory of their data.
 //!
-//! A request ends when the block layer or the transport has completed it, and nobody has its memory
+//! A request ends when the block layer or the transport has completed it, and its memory is not lent
 //! any more:
 //!
 //! ```text
@@ -36,12 +36,12 @@ const ENTRIES: usize = bindings::NVME_INLINE_SG_CNT as usize;
 ///
 /// # Invariants
 ///
-/// The request has not ended while `users` is not 0. The one who has taken `right` completes it.
+/// The request has not ended while `users` is not 0. The thread that takes `right` completes it.
 #[repr(C)]
 pub(super) struct Pdu {
     request: bindings::nvme_request,
     command: bindings::nvme_command,
-    /// Twice the number of starts, plus 1 while nobody has taken the right to complete the request.
+    /// Twice the number of starts, plus 1 until a thread takes the right to complete the request.
     right: Atomic<u64>,
     /// The block layer until the completion, and the [`Data`].
     users: Atomic<u32>,
@@ -204,7 +204,10 @@ impl Request {
             self.fail_path();
             return bindings::KDAPL_NVME_OK as bindings::blk_status_t;
         }
-        self.take_right();
+        if !self.take_right() {
+            // A cancellation completes it.
+            return bindings::KDAPL_NVME_OK as _;
+        }
         // SAFETY: The request is valid, and has no other user.
         unsafe { bindings::nvme_cleanup_cmd(self.rq.as_ptr()) };
         bindings::KDAPL_NVME_RESOURCE as bindings::blk_status_t

@@ -185,7 +185,10 @@ impl Drop for Registration {
         // SAFETY: It was registered. The work queue is that of `nvmet.ko`.
         unsafe {
             bindings::nvmet_unregister_transport(ops());
-            // Queues are released on it, and the last of a port closes the adapter.
+            // Queues are released on it, and the last of a port closes the adapter. A release waits
+            // for the core, which queues the last responses meanwhile: the second call waits for
+            // those.
+            bindings::__flush_workqueue(bindings::nvmet_wq);
             bindings::__flush_workqueue(bindings::nvmet_wq);
         }
     }

@@ -55,6 +55,11 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns whether calls in any context name the object.
+    fn is_looked_up(&self) -> bool {
+        true
+    }
+
     /// Removes an object from the table and shuts it down: see [`Objects::free`].
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
         let object = objects.take(handle, Self::may_free)?;
@@ -122,7 +127,7 @@ impl<T> Inner<T> {
 pub(crate) struct Objects<T: Object> {
     #[pin]
     inner: Mutex<Inner<T>>,
-    /// The objects once more, for lookups in any context. `None` if nobody does them.
+    /// The objects once more, for lookups in any context. `None` without such lookups.
     lookups: Option<RcuTable<T>>,
 }
 
@@ -356,7 +361,7 @@ impl<T: Object> Reservation<T> {
     /// INSUFFICIENT_RESOURCES: (device) if the table was closed in the meantime; (memory) without
     /// memory. The caller then shuts the object down.
     pub(in crate::dat) fn commit(self, object: Arc<T>) -> DatResult {
-        // Nobody has the handle yet, so nobody looks it up before the object is in the table.
+        // The consumer has no handle yet, so no lookup finds the object before it is in the table.
         self.objects
             .begin_lookups(self.handle, &object, self.flags)?;
         let refused = {

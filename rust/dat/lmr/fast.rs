@@ -28,6 +28,7 @@ use crate::{
         },
     },
     model::fast_lmr::{
+        in_use,
         Effects,
         Input,
         State, //
@@ -129,8 +130,9 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// Those of [`State::step`], INSUFFICIENT_RESOURCES (device) after the device was removed.
+    /// Those of [`State::step`]; INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
     pub(in crate::dat) fn may_invalidate(&self, ep: u64) -> DatResult<Arc<FastMr>> {
+        self.unless_released()?;
         self.state.step(self.invalidation(ep))?;
         let region = self.parts.as_ref().and_then(|parts| parts.region.clone());
         region.ok_or(DatError::device())
@@ -218,9 +220,18 @@ impl Fast {
         self.inner.lock()
     }
 
-    /// Returns whether a request is outstanding, or about to be posted.
-    pub(super) fn is_busy(&self) -> bool {
-        self.lock().state.is_busy()
+    /// Refuses registrations and invalidations from now on.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE (LMR in use) while a request is outstanding, or about to be posted.
+    pub(super) fn refuse_requests(&self) -> DatResult {
+        let mut inner = self.lock();
+        if inner.state.is_busy() {
+            return Err(in_use());
+        }
+        inner.is_released = true;
+        Ok(())
     }
 
     /// Returns the Endpoint of an outstanding request whose completion may have no event.

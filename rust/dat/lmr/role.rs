@@ -55,11 +55,20 @@ impl Role {
         }
     }
 
-    /// Returns whether a request is outstanding, or about to be posted.
-    pub(super) fn is_busy(&self) -> bool {
+    /// Returns whether the LMR has memory of its own.
+    pub(super) fn is_memory(&self) -> bool {
+        matches!(self, Self::Memory)
+    }
+
+    /// Refuses registrations and invalidations from now on.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE (LMR in use) while a request is outstanding, or about to be posted.
+    pub(super) fn refuse_requests(&self) -> DatResult {
         match self {
-            Self::Fast(fast) => fast.is_busy(),
-            Self::Memory | Self::Reserved => false,
+            Self::Fast(fast) => fast.refuse_requests(),
+            Self::Memory | Self::Reserved => Ok(()),
         }
     }
 

@@ -93,8 +93,9 @@ static void call_in(unsigned int context, void (*run)(void *data), void *data)
 struct posts {
 	struct scene *scene;
 	DAT_SRQ_HANDLE srq;
+	DAT_EP_HANDLE unconnected;
 	DAT_COUNT posted;
-	DAT_RETURN codes[6];
+	DAT_RETURN codes[7];
 };
 
 /* Posts a receive, a send, a list, an RDMA read and a receive of an SRQ. */
@@ -125,7 +126,7 @@ static int all_posted(void *data)
 	struct pair *pair = &posts->scene->pair;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(posts->codes); i++)
+	for (i = 0; i < 6; i++)
 		OK(posts->codes[i]);
 	SAME(posts->posted, 2);
 	TRY(next_dto(pair->dto[1], DAT_DTO_RECEIVE, 1, LENGTH));
@@ -237,6 +238,7 @@ static void post_too_much(void *data)
 	posts->codes[3] = dat_ep_post_send(NULL, 1, &place, cookie(1), DEFAULT);
 	posts->codes[4] = kdapl_ep_post_list(NULL, 1, &send, NULL);
 	posts->codes[5] = dat_srq_post_recv(pair->ep[0], 1, &place, cookie(1));
+	posts->codes[6] = dat_ep_post_recv(posts->unconnected, 1, &place, cookie(1), DEFAULT);
 }
 
 /* The peer has no receives, so that nothing completes. */
@@ -246,6 +248,8 @@ static int refuse_in_each(struct scene *scene)
 	struct posts posts = { .scene = scene };
 	unsigned int context;
 
+	OK(dat_ep_create(ia, pz, scene->pair.dto[0], scene->pair.dto[0], scene->pair.connection[0],
+			 NULL, &posts.unconnected));
 	for (context = 0; context < CONTEXTS; context++) {
 		call_in(context, post_too_much, &posts);
 		EXPECT(context ? posts.posted == 0 : posts.posted > 0);
@@ -255,6 +259,7 @@ static int refuse_in_each(struct scene *scene)
 		REFUSED(posts.codes[3], DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		REFUSED(posts.codes[4], DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		REFUSED(posts.codes[5], DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+		REFUSED(posts.codes[6], DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
 	}
 	return 0;
 }

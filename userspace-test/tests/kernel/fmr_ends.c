@@ -236,7 +236,64 @@ static int fmr_endpoint_freed(void)
 	return fmr_with_pages(free_endpoint);
 }
 
+#define RACES	400
+
+/* A registration that one thread ends while another frees its LMR. */
+static struct {
+	struct scene *scene;
+	atomic_t ready;
+	DAT_RETURN ended;
+} race;
+
+static void meet(void)
+{
+	atomic_inc(&race.ready);
+	while (atomic_read(&race.ready) < 2)
+		cpu_relax();
+}
+
+static int invalidate_beside_free(unsigned int delay)
+{
+	meet();
+	ndelay(delay);
+	race.ended = fmr_invalidate(race.scene, race.scene->pair.ep[1], 2);
+	return 0;
+}
+
+/* After a success of dat_lmr_free() no completion may be outstanding. */
+static int free_beside_invalidate(struct scene *scene)
+{
+	struct ktest_thread thread;
+	unsigned int round;
+	DAT_RETURN freed;
+
+	for (round = 0; round < RACES; round++) {
+		TRY(fmr_registered(scene));
+		race.scene = scene;
+		atomic_set(&race.ready, 0);
+		TRY(ktest_start(&thread, invalidate_beside_free, round % 40 * 100));
+		meet();
+		freed = dat_lmr_free(scene->lmr);
+		TRY(ktest_join(&thread));
+		EXPECT(!freed != !race.ended);
+		if (!freed) {
+			REFUSED(race.ended, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+			OK(dat_lmr_allocate(ia, pz, PAGES, DAT_LMR_SCOPE_PZ, &scene->lmr));
+		} else {
+			REFUSED(freed, DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+			TRY(next_dto(scene->pair.dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
+		}
+	}
+	return 0;
+}
+
+static int fmr_free_beside_invalidate(void)
+{
+	return fmr_with_pages(free_beside_invalidate);
+}
+
 const struct ktest fmr_end_tests[] = {
+	{ "fmr_free_beside_invalidate", fmr_free_beside_invalidate },
 	{ "fmr_remote_invalidate", fmr_remote_invalidate },
 	{ "fmr_list_invalidate", fmr_list_invalidate },
 	{ "fmr_flushed", fmr_flushed },

@@ -56,7 +56,8 @@ impl<T: Object> Objects<T> {
     /// Lets lookups find an object. Allocates with `flags`.
     pub(super) fn begin_lookups(&self, handle: Handle, object: &Arc<T>, flags: Flags) -> Result {
         let (index, key) = (handle.key().index, handle.into_raw());
-        self.lookups.as_ref().map_or(Ok(()), |lookups| {
+        let lookups = self.lookups.as_ref().filter(|_| object.is_looked_up());
+        lookups.map_or(Ok(()), |lookups| {
             lookups.store(index, key, object.clone(), flags)
         })
     }

@@ -129,6 +129,7 @@ tests! {
     srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
     srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
+    fmr_free_beside_invalidate, 120, "In the kernel, memory that one thread invalidates while another frees its LMR is ended by one of them";
     atomic_posts, 60, "In the kernel, DTOs are posted under a spinlock, with interrupts off and in interrupts";
     atomic_registrations, 60, "In the kernel, memory is registered and invalidated in contexts that cannot sleep";
     atomic_refusals, 60, "In the kernel, posts that are refused in a context that cannot sleep do not sleep";
@@ -271,7 +272,7 @@ kernel_tests! {
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
     rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
-    atomic_posts atomic_registrations atomic_refusals atomic_ends
+    fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_refusals atomic_ends
 }
 
 /// Source of the module's list of exports.
