@@ -260,10 +260,14 @@ static int invalidate_beside_free(unsigned int delay)
 	return 0;
 }
 
-/* After a success of dat_lmr_free() no completion may be outstanding. */
+/*
+ * Both may succeed if the invalidation completes before the free begins. After a success of
+ * dat_lmr_free() no request may be outstanding.
+ */
 static int free_beside_invalidate(struct scene *scene)
 {
 	struct ktest_thread thread;
+	DAT_BOOLEAN is_idle;
 	unsigned int round;
 	DAT_RETURN freed;
 
@@ -275,14 +279,19 @@ static int free_beside_invalidate(struct scene *scene)
 		meet();
 		freed = dat_lmr_free(scene->lmr);
 		TRY(ktest_join(&thread));
-		EXPECT(!freed != !race.ended);
-		if (!freed) {
-			REFUSED(race.ended, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-			OK(dat_lmr_allocate(ia, pz, PAGES, DAT_LMR_SCOPE_PZ, &scene->lmr));
-		} else {
+		if (freed) {
 			REFUSED(freed, DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-			TRY(next_dto(scene->pair.dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
+			OK(race.ended);
+		} else if (race.ended) {
+			REFUSED(race.ended, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		} else {
+			OK(dat_ep_get_status(scene->pair.ep[1], NULL, NULL, &is_idle));
+			EXPECT(is_idle);
 		}
+		if (!race.ended)
+			TRY(next_dto(scene->pair.dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
+		if (!freed)
+			OK(dat_lmr_allocate(ia, pz, PAGES, DAT_LMR_SCOPE_PZ, &scene->lmr));
 	}
 	return 0;
 }

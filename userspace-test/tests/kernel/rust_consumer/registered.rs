@@ -67,6 +67,15 @@ fn invalidated(fmr: &Fmr<Pages>, ep: &Ep, evd: &Evd, context: u64) -> Result<Com
     Ok(ended)
 }
 
+/// Sends a message to the peer, which arrives after the registration was carried out.
+fn tell(pz: &Pz, eps: [&Ep; 2], evds: [&Evd; 2]) -> Result {
+    eps[1].post(Dto::receive(pz.buffer(4)?))?;
+    eps[0].post(Dto::send(pz.buffer(4)?, 4))?;
+    completion(evds[0])?;
+    completion(evds[1])?;
+    Ok(())
+}
+
 /// The peer ends a registration of the first Endpoint by a message.
 fn invalidated_by_peer(
     pz: &Pz,
@@ -96,6 +105,7 @@ pub(crate) fn registered_memory(_: u32) -> Result {
         let remote = register(&mut fmr, &eps[0])?;
         ensure(remote.length as usize == LENGTH, "the length is that of the list")?;
         ensure(register(&mut fmr, &eps[0]).is_err(), "there is one registration at a time")?;
+        tell(&pz, [&eps[0], &eps[1]], [&evds[0], &evds[1]])?;
         write_ends(&pz, &eps[1], &evds[1], remote)?;
         if let Some(earlier) = &earlier {
             ensure(fmr.ended(earlier).is_none(), "an earlier event returns nothing")?;
@@ -124,6 +134,7 @@ pub(crate) fn dropped_registration(_: u32) -> Result {
     let (mut one, mut two) = (pz.allocate_fmr(3)?, pz.allocate_fmr(3)?);
     let remote = register(&mut one, &first)?;
     register(&mut two, &first)?;
+    tell(&pz, [&first, &second], [&evds[0], &evds[1]])?;
     write_ends(&pz, &second, &evds[1], remote)?;
     drop(one);
     ensure(LISTS.load(Relaxed) == 1, "the memory is dropped with the registration")?;

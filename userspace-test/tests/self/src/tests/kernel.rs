@@ -129,7 +129,7 @@ tests! {
     srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
     srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
-    fmr_free_beside_invalidate, 120, "In the kernel, memory that one thread invalidates while another frees its LMR is ended by one of them";
+    fmr_free_beside_invalidate, 120, "In the kernel, no invalidation is outstanding after an LMR was freed beside it";
     atomic_posts, 60, "In the kernel, DTOs are posted under a spinlock, with interrupts off and in interrupts";
     atomic_registrations, 60, "In the kernel, memory is registered and invalidated in contexts that cannot sleep";
     atomic_refusals, 60, "In the kernel, posts that are refused in a context that cannot sleep do not sleep";
