@@ -206,7 +206,7 @@ impl Request {
         }
         if !self.take_right() {
             // A cancellation completes it.
-            return bindings::KDAPL_NVME_OK as _;
+            return bindings::KDAPL_NVME_OK as bindings::blk_status_t;
         }
         // SAFETY: The request is valid, and has no other user.
         unsafe { bindings::nvme_cleanup_cmd(self.rq.as_ptr()) };

@@ -249,7 +249,7 @@ static void meet(void)
 {
 	atomic_inc(&race.ready);
 	while (atomic_read(&race.ready) < 2)
-		cpu_relax();
+		cond_resched();
 }
 
 static int invalidate_beside_free(unsigned int delay)
