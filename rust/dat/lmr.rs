@@ -247,7 +247,7 @@ impl Lmr {
                 backing.as_ref().map(Backing::show);
                 return Err(in_use());
             }
-            if let Err(error) = lmrs.take(self.handle, Self::begin_free) {
+            if let Err(error) = lmrs.take(self.handle, Self::may_free) {
                 backing.as_ref().map(Backing::show);
                 return Err(error);
             }
@@ -256,21 +256,6 @@ impl Lmr {
         drop(freed);
         self.role.release();
         Ok(())
-    }
-
-    /// Checks whether the LMR may be freed, and refuses further requests then. Called with the table
-    /// locked, so that no use begins in between.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE (LMR in use) while an RMR is bound to the memory or a request is outstanding;
-    /// RESERVED_LMR.
-    fn begin_free(&self) -> DatResult {
-        self.role.unless_reserved()?;
-        if self.users.any() {
-            return Err(in_use());
-        }
-        self.role.refuse_requests()
     }
 
     /// Returns the parameters: `dat_lmr_query`.
@@ -299,6 +284,21 @@ impl Object for Lmr {
     /// refused with the same error as an invalid handle.
     fn is_looked_up(&self) -> bool {
         !self.role.is_memory()
+    }
+
+    /// Checks whether the LMR may be freed. If so, it refuses further requests, since one could begin
+    /// before the LMR is released.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE (LMR in use) while an RMR is bound to the memory or a request is outstanding;
+    /// RESERVED_LMR.
+    fn may_free(&self) -> DatResult {
+        self.role.unless_reserved()?;
+        if self.users.any() {
+            return Err(in_use());
+        }
+        self.role.refuse_requests()
     }
 
     /// Implements `dat_lmr_free`: releases the memory. Waits until the device no longer uses it.
