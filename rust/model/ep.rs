@@ -16,6 +16,16 @@
 //!     +-------------------+
 //! ```
 //!
+//! A closed *ready gate* adds two phases between an attempt and the connection:
+//!
+//! ```text
+//!                EstablishedGated              Ready
+//!   Connecting --------------------> Gated -----------> Connected
+//!   Accepting                          | peer, broken
+//!                                      v       Ready
+//!                                 GatedEnded ---------> Flushing
+//! ```
+//!
 //! A [`Phase`] is the full state that kDAPL keeps; a [`State`] is the Endpoint state that DAT
 //! defines for it. Several phases share a state while a connection ends. DAT's DISCONNECT_PENDING
 //! is [`Phase::Draining`] (a graceful disconnect waits for the outstanding requests) and then
@@ -38,6 +48,7 @@
 mod connecting;
 mod disconnecting;
 mod effects;
+mod gated;
 mod input;
 mod permissions;
 mod step;
@@ -173,6 +184,25 @@ pub(crate) enum Paths {
     Single,
 }
 
+/// Side of a connection whose ready gate is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum GatedSide {
+    /// This side has connected, for a connection with these paths.
+    Active(Paths),
+    /// This side has accepted.
+    Passive,
+}
+
+impl GatedSide {
+    /// Returns the paths of the connection.
+    pub(super) const fn paths(self) -> Paths {
+        match self {
+            Self::Active(paths) => paths,
+            Self::Passive => Paths::Plain,
+        }
+    }
+}
+
 /// Connection event that an Endpoint reports once all its DTOs are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FinalEvent {
@@ -208,6 +238,12 @@ pub(crate) enum Phase {
     Connecting(Paths),
     /// `dat_cr_accept` was called, and the peer has not confirmed yet.
     Accepting(AcceptFrom),
+    /// The connection is established, and its ready gate is closed: ESTABLISHED and all later events
+    /// wait for [`Call::Ready`].
+    Gated(GatedSide),
+    /// The connection has ended before its ready gate was opened. The QP is in the error state, and
+    /// ESTABLISHED still waits for [`Call::Ready`].
+    GatedEnded(FinalEvent),
     /// Connected; ESTABLISHED has been queued.
     Connected(Paths),
     /// A graceful disconnect waits for the outstanding requests.
@@ -235,13 +271,19 @@ impl Phase {
             Self::Passive(Configuration::Incomplete) => State::UnconfiguredPassive,
             Self::Tentative(Configuration::Complete) => State::TentativeConnectionPending,
             Self::Tentative(Configuration::Incomplete) => State::UnconfiguredTentative,
-            Self::Connecting(Paths::Plain | Paths::Single) => State::ActiveConnectionPending,
+            Self::Connecting(Paths::Plain | Paths::Single)
+            | Self::Gated(GatedSide::Active(Paths::Plain | Paths::Single)) => {
+                State::ActiveConnectionPending
+            }
             Self::Accepting(
                 AcceptFrom::Unconnected | AcceptFrom::Passive | AcceptFrom::Tentative,
-            ) => State::CompletionPending,
+            )
+            | Self::Gated(GatedSide::Passive) => State::CompletionPending,
             Self::Connected(Paths::Plain) => State::Connected,
             Self::Connected(Paths::Single) => State::ConnectedSinglePath,
-            Self::Draining | Self::Flushing(FinalEvent::Disconnected | FinalEvent::Broken) => {
+            Self::Draining
+            | Self::Flushing(FinalEvent::Disconnected | FinalEvent::Broken)
+            | Self::GatedEnded(FinalEvent::Disconnected | FinalEvent::Broken) => {
                 State::DisconnectPending
             }
             Self::Disconnected | Self::Freed => State::Disconnected,
@@ -251,13 +293,48 @@ impl Phase {
     /// Checks whether the Endpoint has a connection on which a send can arrive.
     pub(crate) const fn is_connected(self) -> bool {
         match self {
-            Self::Connected(_) | Self::Draining => true,
+            Self::Gated(_) | Self::Connected(_) | Self::Draining => true,
             Self::Unconnected(_)
             | Self::Reserved(_)
             | Self::Passive(_)
             | Self::Tentative(_)
             | Self::Connecting(_)
             | Self::Accepting(_)
+            | Self::GatedEnded(_)
+            | Self::Flushing(_)
+            | Self::Disconnected
+            | Self::Freed => false,
+        }
+    }
+
+    /// Checks whether the connection or the attempt has ended.
+    pub(crate) const fn is_over(self) -> bool {
+        match self {
+            Self::GatedEnded(_) | Self::Flushing(_) | Self::Disconnected | Self::Freed => true,
+            Self::Unconnected(_)
+            | Self::Reserved(_)
+            | Self::Passive(_)
+            | Self::Tentative(_)
+            | Self::Connecting(_)
+            | Self::Accepting(_)
+            | Self::Gated(_)
+            | Self::Connected(_)
+            | Self::Draining => false,
+        }
+    }
+
+    /// Checks whether a receive that completes now has to be reported after ESTABLISHED, which is
+    /// not reported yet. (In [`Phase::Accepting`] the receive itself establishes the connection.)
+    pub(crate) const fn holds_receives(self) -> bool {
+        match self {
+            Self::Connecting(_) | Self::Gated(_) | Self::GatedEnded(_) => true,
+            Self::Unconnected(_)
+            | Self::Reserved(_)
+            | Self::Passive(_)
+            | Self::Tentative(_)
+            | Self::Accepting(_)
+            | Self::Connected(_)
+            | Self::Draining
             | Self::Flushing(_)
             | Self::Disconnected
             | Self::Freed => false,
@@ -275,6 +352,8 @@ impl Phase {
             | Self::Tentative(_)
             | Self::Connecting(_)
             | Self::Accepting(_)
+            | Self::Gated(_)
+            | Self::GatedEnded(_)
             | Self::Connected(_)
             | Self::Draining
             | Self::Flushing(_)

@@ -15,6 +15,7 @@ use super::{
     ConnectionEvent,
     Effects,
     FinalEvent,
+    GatedSide,
     Network,
     Paths,
     Phase, //
@@ -52,8 +53,17 @@ fn established(paths: Paths) -> Transition {
     (Phase::Connected(paths), effects)
 }
 
+/// Enters [`Phase::Gated`].
+fn gated(side: GatedSide) -> Transition {
+    let effects = Effects {
+        stop_timer: true,
+        ..Effects::NONE
+    };
+    (Phase::Gated(side), effects)
+}
+
 /// Frees an Endpoint that is connected or connecting. Nothing more is reported.
-fn freed(effects: Effects) -> Transition {
+pub(super) fn freed(effects: Effects) -> Transition {
     let effects = Effects {
         stop_timer: true,
         abandon_id: true,
@@ -76,7 +86,8 @@ pub(super) fn connecting(paths: Paths, call: Call) -> StepResult {
         }
         Call::Disconnect(Close::Abrupt | Close::Graceful) => Ok(aborted(Effects::GONE)),
         Call::Free => Ok(freed(Effects::FLUSH)),
-        Call::Release => Ok(without_effects(phase)),
+        // The caller has opened the gate.
+        Call::Ready | Call::Release => Ok(without_effects(phase)),
         Call::Connect(_)
         | Call::Accept
         | Call::AcceptAborted
@@ -92,6 +103,7 @@ pub(super) fn connecting_on_network(paths: Paths, network: Network) -> Transitio
     use ConnectionEvent as Event;
     match network {
         Network::Established => established(paths),
+        Network::EstablishedGated => gated(GatedSide::Active(paths)),
         Network::PeerRejected => failed(Event::PeerRejected, Effects::NONE),
         // The manual page: NON_PEER_REJECTED is for all reasons but a reject by the peer's
         // consumer, an unreachable address and the time-out.
@@ -117,7 +129,8 @@ pub(super) fn accepting(from: AcceptFrom, call: Call) -> StepResult {
             ..Effects::GONE
         })),
         Call::Free => Ok(freed(Effects::FLUSH)),
-        Call::Release => Ok(without_effects(phase)),
+        // The caller has opened the gate.
+        Call::Ready | Call::Release => Ok(without_effects(phase)),
         Call::Connect(_)
         | Call::ConnectAborted
         | Call::Accept
@@ -134,6 +147,7 @@ pub(super) fn accepting_on_network(from: AcceptFrom, network: Network) -> Transi
     let failed = |effects| failed(ConnectionEvent::AcceptCompletionError, effects);
     match network {
         Network::Established => established(Paths::Plain),
+        Network::EstablishedGated => gated(GatedSide::Passive),
         Network::PeerRejected
         | Network::NonPeerRejected
         | Network::Unreachable
@@ -153,7 +167,8 @@ pub(super) fn connected(paths: Paths, call: Call) -> StepResult {
         Call::Disconnect(Close::Graceful) => Ok(without_effects(Phase::Draining)),
         Call::Disconnect(Close::Abrupt) => Ok(hung_up(FinalEvent::Disconnected)),
         Call::Free => Ok(freed(Effects::HANG_UP)),
-        Call::Release => Ok(without_effects(phase)),
+        // The gate is open already.
+        Call::Ready | Call::Release => Ok(without_effects(phase)),
         Call::Connect(_)
         | Call::ConnectAborted
         | Call::Accept
@@ -180,7 +195,9 @@ pub(super) fn connected_on_network(phase: Phase, network: Network) -> Transition
             hung_up(FinalEvent::Broken)
         }
         Network::DeviceRemoved => (Phase::Flushing(FinalEvent::Broken), Effects::GONE),
-        Network::Established | Network::TimedOut => without_effects(phase),
+        Network::Established | Network::EstablishedGated | Network::TimedOut => {
+            without_effects(phase)
+        }
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) fn draining(call: Call) -> StepResult {
         | Call::ConnectAborted
         | Call::Accept
         | Call::AcceptAborted
+        | Call::Ready
         | Call::Reset
         | Call::Configured
         | Call::Reserve
@@ -75,6 +76,7 @@ pub(super) fn flushing(last: FinalEvent, call: Call) -> StepResult {
         | Call::ConnectAborted
         | Call::Accept
         | Call::AcceptAborted
+        | Call::Ready
         | Call::Reset
         | Call::Configured
         | Call::Reserve
@@ -110,18 +112,20 @@ pub(super) fn disconnected(call: Call) -> StepResult {
         | Call::ConnectAborted
         | Call::Accept
         | Call::AcceptAborted
+        | Call::Ready
         | Call::Configured
         | Call::Reserve
         | Call::Requested => Err(Phase::Disconnected.invalid_state_error()),
     }
 }
 
-/// Reports of the network in [`Phase::Flushing`] and [`Phase::Disconnected`]. Only the device still
-/// matters. The cause of the end has decided the last connection event already.
+/// Reports of the network in [`Phase::GatedEnded`], [`Phase::Flushing`] and [`Phase::Disconnected`].
+/// Only the device still matters. The cause of the end has decided the last connection event already.
 pub(super) fn on_network(phase: Phase, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => (phase, Effects::GONE),
         Network::Established
+        | Network::EstablishedGated
         | Network::PeerRejected
         | Network::NonPeerRejected
         | Network::Unreachable
@@ -141,6 +145,7 @@ pub(super) fn freed(call: Call) -> StepResult {
         | Call::ConnectAborted
         | Call::Accept
         | Call::AcceptAborted
+        | Call::Ready
         | Call::Disconnect(Close::Abrupt | Close::Graceful)
         | Call::Reset
         | Call::Free

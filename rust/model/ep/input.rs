@@ -36,6 +36,8 @@ pub(crate) enum Call {
     ///
     /// An error means the same as for [`Call::ConnectAborted`].
     AcceptAborted,
+    /// `kdapl_ep_ready` opens the ready gate.
+    Ready,
     /// `dat_ep_disconnect`.
     Disconnect(Close),
     /// `dat_ep_reset`.
@@ -60,6 +62,8 @@ pub(crate) enum Network {
     /// The connection is established: the connection manager (CM) reports it, or the first receive
     /// has completed.
     Established,
+    /// As `Established`, and the ready gate is closed.
+    EstablishedGated,
     /// The peer's consumer has rejected the connection request.
     PeerRejected,
     /// The connection request was rejected, but not by the peer's consumer.

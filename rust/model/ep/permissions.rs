@@ -27,6 +27,7 @@ pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
         | Phase::Tentative(Configuration::Complete)
         | Phase::Connecting(_)
         | Phase::Accepting(_)
+        | Phase::Gated(_)
         | Phase::Connected(_)
         | Phase::Draining
         | Phase::Disconnected => Ok(()),
@@ -34,6 +35,7 @@ pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
         | Phase::Reserved(Configuration::Incomplete)
         | Phase::Passive(Configuration::Incomplete)
         | Phase::Tentative(Configuration::Incomplete)
+        | Phase::GatedEnded(_)
         | Phase::Flushing(_)
         | Phase::Freed => Err(phase.invalid_state_error()),
     }
@@ -54,6 +56,8 @@ pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
         | Phase::Tentative(_)
         | Phase::Connecting(_)
         | Phase::Accepting(_)
+        | Phase::Gated(_)
+        | Phase::GatedEnded(_)
         | Phase::Draining
         | Phase::Flushing(_)
         | Phase::Freed => Err(phase.invalid_state_error()),
@@ -82,6 +86,8 @@ pub(crate) const fn may_free(phase: Phase) -> DatResult {
         Phase::Unconnected(_)
         | Phase::Connecting(_)
         | Phase::Accepting(_)
+        | Phase::Gated(_)
+        | Phase::GatedEnded(_)
         | Phase::Connected(_)
         | Phase::Draining
         | Phase::Flushing(_)

@@ -5,8 +5,9 @@
 //! A call has one function for each phase, since most calls are allowed in few phases only. A
 //! report of the network has one function for all phases in which it means the same, and so has
 //! progress. The functions of the phases without a connection are in `unconnected`, those of the
-//! phases with a connection or an attempt to connect in `connecting`, and those of the phases in
-//! which a connection ends or has ended in `disconnecting`. Each has an arm for every input.
+//! phases with a connection or an attempt to connect in `connecting`, those behind a closed ready
+//! gate in `gated`, and those of the phases in which a connection ends or has ended in
+//! `disconnecting`. Each has an arm for every input.
 //!
 //! A DTO is a Data Transfer Operation.
 
@@ -14,6 +15,7 @@ use super::{
     super::code::DatError,
     connecting,
     disconnecting,
+    gated,
     unconnected,
     Call,
     Effects,
@@ -59,6 +61,8 @@ fn on_call(phase: Phase, call: Call) -> StepResult {
         Phase::Tentative(configuration) => unconnected::tentative(configuration, call),
         Phase::Connecting(paths) => connecting::connecting(paths, call),
         Phase::Accepting(from) => connecting::accepting(from, call),
+        Phase::Gated(side) => gated::gated(side, call),
+        Phase::GatedEnded(last) => gated::ended(last, call),
         Phase::Connected(paths) => connecting::connected(paths, call),
         Phase::Draining => disconnecting::draining(call),
         Phase::Flushing(last) => disconnecting::flushing(last, call),
@@ -76,8 +80,11 @@ fn on_network(phase: Phase, network: Network) -> Transition {
         | Phase::Tentative(configuration) => unconnected::on_network(phase, configuration, network),
         Phase::Connecting(paths) => connecting::connecting_on_network(paths, network),
         Phase::Accepting(from) => connecting::accepting_on_network(from, network),
+        Phase::Gated(_) => gated::gated_on_network(phase, network),
         Phase::Connected(_) | Phase::Draining => connecting::connected_on_network(phase, network),
-        Phase::Flushing(_) | Phase::Disconnected => disconnecting::on_network(phase, network),
+        Phase::GatedEnded(_) | Phase::Flushing(_) | Phase::Disconnected => {
+            disconnecting::on_network(phase, network)
+        }
         // The consumer has no handle, and the device no object of the Endpoint.
         Phase::Freed => without_effects(phase),
     }
@@ -95,6 +102,8 @@ fn on_progress(phase: Phase, progress: Progress) -> Transition {
         | Phase::Tentative(_)
         | Phase::Connecting(_)
         | Phase::Accepting(_)
+        | Phase::Gated(_)
+        | Phase::GatedEnded(_)
         | Phase::Connected(_)
         | Phase::Disconnected
         | Phase::Freed => without_effects(phase),

@@ -53,7 +53,7 @@ pub(super) fn unconnected(configuration: Configuration, call: Call) -> StepResul
         Call::Configured => Ok(without_effects(Phase::Unconnected(Configuration::Complete))),
         Call::Reserve => Ok(without_effects(Phase::Reserved(configuration))),
         Call::Reset | Call::Release => Ok(without_effects(phase)),
-        Call::ConnectAborted | Call::AcceptAborted | Call::Requested => {
+        Call::ConnectAborted | Call::AcceptAborted | Call::Ready | Call::Requested => {
             Err(phase.invalid_state_error())
         }
     }
@@ -69,6 +69,7 @@ pub(super) fn reserved(configuration: Configuration, call: Call) -> StepResult {
         | Call::ConnectAborted
         | Call::Accept
         | Call::AcceptAborted
+        | Call::Ready
         | Call::Disconnect(Close::Abrupt | Close::Graceful)
         | Call::Reset
         | Call::Free
@@ -103,6 +104,7 @@ fn requested(
         Call::Connect(_)
         | Call::ConnectAborted
         | Call::AcceptAborted
+        | Call::Ready
         | Call::Disconnect(Close::Abrupt | Close::Graceful)
         | Call::Reset
         | Call::Free
@@ -124,6 +126,7 @@ pub(super) fn on_network(
         Network::Broken => Effects::LOST,
         Network::DeviceRemoved => Effects::GONE,
         Network::Established
+        | Network::EstablishedGated
         | Network::PeerRejected
         | Network::NonPeerRejected
         | Network::Unreachable

@@ -9,6 +9,7 @@ use super::super::{
         Call,
         Close,
         FinalEvent,
+        GatedSide,
         Input,
         Network,
         Phase,
@@ -95,6 +96,10 @@ impl Phase {
             Self::Draining => "DISCONNECT_PENDING_REQUESTS",
             Self::Flushing(FinalEvent::Disconnected) => "DISCONNECT_PENDING_FLUSH",
             Self::Flushing(FinalEvent::Broken) => "BROKEN_PENDING_FLUSH",
+            Self::Gated(GatedSide::Active(_)) => "ESTABLISHED_GATED_ACTIVE",
+            Self::Gated(GatedSide::Passive) => "ESTABLISHED_GATED_PASSIVE",
+            Self::GatedEnded(FinalEvent::Disconnected) => "DISCONNECTED_GATED",
+            Self::GatedEnded(FinalEvent::Broken) => "BROKEN_GATED",
             Self::Freed => "FREED",
             Self::Unconnected(_)
             | Self::Reserved(_)
@@ -116,6 +121,7 @@ impl Call {
             Self::ConnectAborted => "CONNECT_ABORTED",
             Self::Accept => "ACCEPT",
             Self::AcceptAborted => "ACCEPT_ABORTED",
+            Self::Ready => "READY",
             Self::Disconnect(Close::Abrupt) => "DISCONNECT_ABRUPT",
             Self::Disconnect(Close::Graceful) => "DISCONNECT_GRACEFUL",
             Self::Reset => "RESET",
@@ -133,6 +139,7 @@ impl Network {
     const fn name(self) -> &'static str {
         match self {
             Self::Established => "ESTABLISHED",
+            Self::EstablishedGated => "ESTABLISHED_GATED",
             Self::PeerRejected => "PEER_REJECTED",
             Self::NonPeerRejected => "NON_PEER_REJECTED",
             Self::Unreachable => "UNREACHABLE",

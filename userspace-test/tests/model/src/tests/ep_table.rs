@@ -21,6 +21,7 @@ use crate::rust::model::{
         ConnectionEvent,
         Effects,
         FinalEvent,
+        GatedSide,
         Input,
         Network,
         Paths,
@@ -31,7 +32,7 @@ use crate::rust::model::{
 };
 
 /// Every phase, with its name in the table, its state, and the subtype of the state.
-pub(super) const PHASES: [(&str, Phase, State, u32); 20] = [
+pub(super) const PHASES: [(&str, Phase, State, u32); 25] = [
     (
         "U",
         Phase::Unconnected(Configuration::Complete),
@@ -110,6 +111,36 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 20] = [
         State::CompletionPending,
         54,
     ),
+    (
+        "H",
+        Phase::Gated(GatedSide::Active(Paths::Plain)),
+        State::ActiveConnectionPending,
+        48,
+    ),
+    (
+        "H1",
+        Phase::Gated(GatedSide::Active(Paths::Single)),
+        State::ActiveConnectionPending,
+        48,
+    ),
+    (
+        "HP",
+        Phase::Gated(GatedSide::Passive),
+        State::CompletionPending,
+        54,
+    ),
+    (
+        "HD",
+        Phase::GatedEnded(FinalEvent::Disconnected),
+        State::DisconnectPending,
+        55,
+    ),
+    (
+        "HB",
+        Phase::GatedEnded(FinalEvent::Broken),
+        State::DisconnectPending,
+        55,
+    ),
     ("C", Phase::Connected(Paths::Plain), State::Connected, 51),
     (
         "C1",
@@ -135,12 +166,13 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 20] = [
 ];
 
 /// Every input, with its name in the table.
-pub(super) const INPUTS: [(&str, Input); 24] = [
+pub(super) const INPUTS: [(&str, Input); 26] = [
     ("Connect", Input::Call(Call::Connect(Paths::Plain))),
     ("ConnectSingle", Input::Call(Call::Connect(Paths::Single))),
     ("ConnectAborted", Input::Call(Call::ConnectAborted)),
     ("Accept", Input::Call(Call::Accept)),
     ("AcceptAborted", Input::Call(Call::AcceptAborted)),
+    ("Ready", Input::Call(Call::Ready)),
     ("Abrupt", Input::Call(Call::Disconnect(Close::Abrupt))),
     ("Graceful", Input::Call(Call::Disconnect(Close::Graceful))),
     ("Reset", Input::Call(Call::Reset)),
@@ -150,6 +182,10 @@ pub(super) const INPUTS: [(&str, Input); 24] = [
     ("Release", Input::Call(Call::Release)),
     ("Requested", Input::Call(Call::Requested)),
     ("Established", Input::Network(Network::Established)),
+    (
+        "EstablishedGated",
+        Input::Network(Network::EstablishedGated),
+    ),
     ("PeerRejected", Input::Network(Network::PeerRejected)),
     ("NonPeerRejected", Input::Network(Network::NonPeerRejected)),
     ("Unreachable", Input::Network(Network::Unreachable)),
@@ -173,31 +209,33 @@ pub(super) const INPUTS: [(&str, Input); 24] = [
 /// * after `=` the event: E(stablished), P(eer rejected), N(on-peer rejected), A(ccept completion
 ///   error), D(isconnected), B(roken), T(imed out), U(nreachable).
 const TABLE: &str = "
-                  U     u     R     r   P     p   T     t     Cg       G1       AU       AP       AT       C       C1      Dr      FD     FB     D     X
-Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
-ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
-ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     !        !        !        !       !       !       !      !      !     !
-Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !       !       !       !      !      !     !
-AcceptAborted     !     !     !     !   !     !   !     !     !        !        U/       P/       T/       !       !       !       !      !      !     !
-Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   .      .      .     !
-Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  Dr/     Dr/     .       .      .      .     !
-Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      U/ra  !
-Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
-Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !       !       !       !      !      !     !
-Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
-Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .       .       .       .      .      .     .
-Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
-Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C/s=E    C/s=E    C/s=E    .       .       .       .      .      .     .
-PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   .      .      .     .
-NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   .      .      .     .
-Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   .      .      .     .
-TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  .        .        .        .       .       .       .      .      .     .
-AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   .      .      .     .
-PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  FD/ed   FD/ed   FD/ed   .      .      .     .
-Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   .      .      .     .
-RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       FD/ed   .      .      .     .
-Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       D/ed=D  D/=D   D/=B   .     .
-DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
+                  U     u     R     r   P     p   T     t     Cg       G1       AU       AP       AT       H       H1      HP      HD     HB     C       C1      Dr      FD     FB     D     X
+Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+AcceptAborted     !     !     !     !   !     !   !     !     !        !        U/       P/       T/       !       !       !       !      !      !       !       !       !      !      !     !
+Ready             !     !     !     !   !     !   !     !     .        .        .        .        .        C/=E    C1/=E   C/=E    FD/=E  FB/=E  .       .       !       !      !      !     !
+Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   FD/    FB/    FD/ed   FD/ed   FD/ed   .      .      .     !
+Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   FD/    FB/    Dr/     Dr/     .       .      .      .     !
+Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      U/ra  !
+Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/seda  X/ea   X/ea   X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
+Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .       .       .       .      .      .       .       .       .      .      .     .
+Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
+Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C/s=E    C/s=E    C/s=E    .       .       .       .      .      .       .       .       .      .      .     .
+EstablishedGated  .     .     .     .   .     .   .     .     H/s      H1/s     HP/s     HP/s     HP/s     .       .       .       .      .      .       .       .       .      .      .     .
+PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   HD/ed   HD/ed   HD/ed   .      .      FD/ed   FD/ed   FD/ed   .      .      .     .
+NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HD/ed   HD/ed   HD/ed   .      .      FD/ed   FD/ed   FD/ed   .      .      .     .
+Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   HB/ed   HB/ed   HB/ed   .      .      FB/ed   FB/ed   FB/ed   .      .      .     .
+TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  .        .        .        .       .       .       .      .      .       .       .       .      .      .     .
+AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HB/ed   HB/ed   HB/ed   .      .      FB/ed   FB/ed   FB/ed   .      .      .     .
+PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  HD/ed   HD/ed   HD/ed   .      .      FD/ed   FD/ed   FD/ed   .      .      .     .
+Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HB/ed   HB/ed   HB/ed   .      .      FB/ed   FB/ed   FB/ed   .      .      .     .
+RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       .       .      .      .       .       FD/ed   .      .      .     .
+Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       .       .      .      .       .       D/ed=D  D/=D   D/=B   .     .
+DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  HB/ea   HB/ea   HB/ea   HD/ea  HB/ea  FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
 ";
 
 fn phase_named(name: &str) -> Phase {
@@ -274,7 +312,7 @@ fn every_input_in_every_phase() {
         assert_eq!(cells.next(), None, "{name}");
     }
     assert_eq!(rows.next(), None);
-    assert_eq!(checked, 480);
+    assert_eq!(checked, 650);
 }
 
 #[test]
@@ -324,10 +362,10 @@ fn permissions_of_each_phase() {
         (
             "receive",
             may_post_recv as fn(Phase) -> _,
-            "U R P T Cg G1 AU AP AT C C1 Dr D",
+            "U R P T Cg G1 AU AP AT H H1 HP C C1 Dr D",
         ),
         ("request", may_post_request, "C C1 D"),
-        ("free", may_free, "U u Cg G1 AU AP AT C C1 Dr FD FB D"),
+        ("free", may_free, "U u Cg G1 AU AP AT H H1 HP HD HB C C1 Dr FD FB D"),
     ] {
         for (name, phase, _, _) in PHASES {
             let expected = if allowed.split(' ').any(|one| one == name) {
@@ -343,8 +381,24 @@ fn permissions_of_each_phase() {
 #[test]
 fn an_endpoint_is_connected_until_the_disconnect() {
     for (name, phase, _, _) in PHASES {
-        let stands = ["C", "C1", "Dr"].contains(&name);
+        let stands = ["H", "H1", "HP", "C", "C1", "Dr"].contains(&name);
         assert_eq!(phase.is_connected(), stands, "{name}");
+    }
+}
+
+#[test]
+fn an_endpoint_is_over_from_the_end_of_the_connection() {
+    for (name, phase, _, _) in PHASES {
+        let over = ["HD", "HB", "FD", "FB", "D", "X"].contains(&name);
+        assert_eq!(phase.is_over(), over, "{name}");
+    }
+}
+
+#[test]
+fn receives_wait_for_established() {
+    for (name, phase, _, _) in PHASES {
+        let waits = ["Cg", "G1", "H", "H1", "HP", "HD", "HB"].contains(&name);
+        assert_eq!(phase.holds_receives(), waits, "{name}");
     }
 }
 

@@ -28,6 +28,8 @@ use proptest::prelude::*;
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Feed(Input),
+    /// Closes the ready gate of the next attempt.
+    CloseGate,
     PostRecv,
     PostRequest,
     CompleteRecv,
@@ -51,7 +53,11 @@ struct Ep {
     /// The QP is in the error state, so posted DTOs flush.
     error: bool,
     timer: bool,
+    /// The consumer has closed the ready gate.
+    gated: bool,
     receives: u32,
+    /// Receives of these that have completed, and whose events are held back.
+    held: u32,
     requests: u32,
     log: Vec<Heard>,
 }
@@ -62,7 +68,9 @@ impl Ep {
             phase,
             error: false,
             timer: false,
+            gated: false,
             receives: 0,
+            held: 0,
             requests: 0,
             log: Vec::new(),
         }
@@ -74,6 +82,7 @@ impl Ep {
         if effects.qp_reset {
             self.error = false;
             self.receives = 0;
+            self.held = 0;
             self.requests = 0;
             self.log.push(Heard::Reset);
         }
@@ -88,6 +97,11 @@ impl Ep {
         match input {
             Input::Progress(Progress::RequestsIdle | Progress::Idle) => return self.settle(),
             Input::Network(Network::TimedOut) if !self.timer => return,
+            Input::Call(Call::Ready) => self.gated = false,
+            Input::Network(Network::Established) if self.gated => {
+                return self.feed(Network::EstablishedGated.into())
+            }
+            Input::Network(Network::EstablishedGated) if !self.gated => return,
             _ => {}
         }
         if let Ok((phase, effects)) = step(self.phase, input) {
@@ -97,7 +111,17 @@ impl Ep {
             self.phase = phase;
             self.execute(effects);
         }
+        self.release_held();
         self.settle();
+    }
+
+    /// Reports the receives that are held back, once ESTABLISHED was reported or never will be.
+    fn release_held(&mut self) {
+        while self.held > 0 && !self.phase.holds_receives() {
+            self.held -= 1;
+            self.receives -= 1;
+            self.report_dto();
+        }
     }
 
     fn settle(&mut self) {
@@ -132,14 +156,19 @@ impl Ep {
             Act::PostRecv | Act::PostRequest if flushes_posts(self.phase) => {}
             Act::PostRecv => self.receives += u32::from(may_post_recv(self.phase).is_ok()),
             Act::PostRequest => self.requests += u32::from(may_post_request(self.phase).is_ok()),
-            Act::CompleteRecv if self.receives > 0 => {
+            Act::CloseGate => self.gated |= matches!(self.phase, Phase::Unconnected(_)),
+            Act::CompleteRecv if self.receives > self.held => {
                 if !self.error {
                     // Data arrives only on a connection, or on one that the peer considers
                     // established.
                     self.feed(Network::Established.into());
-                    if !matches!(self.phase, Phase::Connected(_) | Phase::Draining) {
+                    if !self.phase.is_connected() {
                         return;
                     }
+                }
+                if self.phase.holds_receives() {
+                    self.held += 1;
+                    return;
                 }
                 self.receives -= 1;
                 self.report_dto();
@@ -156,7 +185,10 @@ impl Ep {
     fn finish(&mut self) {
         self.feed(Call::Disconnect(Close::Abrupt).into());
         self.feed(Network::DeviceRemoved.into());
-        while self.receives + self.requests > 0 && self.error {
+        while self.receives > self.held || self.requests > 0 {
+            if !self.error {
+                break;
+            }
             self.act(Act::CompleteRecv);
             self.act(Act::CompleteRequest);
         }
@@ -239,11 +271,13 @@ fn any_act() -> impl Strategy<Value = Act> {
         Just(Call::Disconnect(Close::Graceful).into()),
         Just(Network::PeerDisconnected.into()),
         Just(Call::Reset.into()),
+        Just(Call::Ready.into()),
     ];
     let any_input = (0..INPUTS.len()).prop_map(|n| INPUTS[n].1);
     prop_oneof![
         4 => likely.prop_map(Act::Feed),
         2 => any_input.prop_map(Act::Feed),
+        1 => Just(Act::CloseGate),
         2 => Just(Act::PostRecv),
         2 => Just(Act::PostRequest),
         2 => Just(Act::CompleteRecv),
@@ -334,6 +368,38 @@ fn a_first_receive_establishes() {
         log,
         [Heard::Event(ConnectionEvent::Established), Heard::Dto]
     );
+}
+
+/// Everything that happens while the gate is closed is reported once it opens, in order.
+#[test]
+fn a_gate_holds_all_events() {
+    let gated = [
+        Act::CloseGate,
+        Act::PostRecv,
+        Act::PostRecv,
+        Act::Feed(Call::Accept.into()),
+        Act::CompleteRecv,
+        Act::Feed(Network::Established.into()),
+        Act::Feed(Network::PeerDisconnected.into()),
+        Act::CompleteRecv,
+    ];
+    assert_eq!(heard(&gated), []);
+    let opened = [&gated[..], &[Act::Feed(Call::Ready.into())]].concat();
+    let log = heard(&opened);
+    assert_eq!(log.first(), Some(&Heard::Event(ConnectionEvent::Established)));
+    assert_eq!(log.last(), Some(&Heard::Event(ConnectionEvent::Disconnected)));
+    assert_eq!(log.len(), 4);
+}
+
+#[test]
+fn a_gate_that_opens_early_changes_nothing() {
+    let log = heard(&[
+        Act::CloseGate,
+        Act::Feed(Call::Connect(Paths::Plain).into()),
+        Act::Feed(Call::Ready.into()),
+        Act::Feed(Network::Established.into()),
+    ]);
+    assert_eq!(log, [Heard::Event(ConnectionEvent::Established)]);
 }
 
 #[test]
