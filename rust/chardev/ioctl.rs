@@ -25,6 +25,7 @@ use crate::{
             order,
             Order, //
         },
+        ep::ReadyGate,
         event::Operation, //
     },
     rdma::addr::SockAddr,
@@ -141,6 +142,18 @@ const ABSOLUTE: u32 = bindings::KDAPL_FLAG_ABSOLUTE;
 /// Flag that takes a trigger for the agent of a CNO.
 const FOR_AGENT: u32 = bindings::KDAPL_FLAG_AGENT;
 
+/// Flag that closes the ready gate of a connection.
+const GATED: u32 = bindings::KDAPL_FLAG_READY_GATE;
+
+/// Returns the ready gate that a call requests.
+fn ready_gate(header: &bindings::kdapl_hdr) -> ReadyGate {
+    if header.flags & GATED == 0 {
+        ReadyGate::Open
+    } else {
+        ReadyGate::Closed
+    }
+}
+
 /// Checks that a field without a meaning is zero.
 ///
 /// # Errors
@@ -250,15 +263,16 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_EP_GET_STATUS => ep::get_status,
         kdapl_ioctl_KDAPL_IOC_EP_SET_WATERMARK => ep::set_watermark,
         kdapl_ioctl_KDAPL_IOC_EP_RECV_QUERY => ep::recv_query,
-        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect [ABSOLUTE] as dat_ep_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect [ABSOLUTE, GATED] as dat_ep_connect,
         kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT =>
-            connect::dup_connect [ABSOLUTE] as dat_ep_dup_connect,
+            connect::dup_connect [ABSOLUTE, GATED] as dat_ep_dup_connect,
         kdapl_ioctl_KDAPL_IOC_EP_COMMON_CONNECT =>
-            connect::common_connect [ABSOLUTE] as dat_ep_common_connect,
+            connect::common_connect [ABSOLUTE, GATED] as dat_ep_common_connect,
         kdapl_ioctl_KDAPL_IOC_EP_MODIFY => ep::modify as dat_ep_modify,
         kdapl_ioctl_KDAPL_IOC_EP_RESET => ep::reset,
         kdapl_ioctl_KDAPL_IOC_EP_DISCONNECT => ep::disconnect as dat_ep_disconnect,
         kdapl_ioctl_KDAPL_IOC_EP_PRIVATE_DATA => ep::private_data,
+        kdapl_ioctl_KDAPL_IOC_EP_READY => ep::ready,
         kdapl_ioctl_KDAPL_IOC_PSP_CREATE => service::psp_create as dat_psp_create,
         kdapl_ioctl_KDAPL_IOC_PSP_FREE => service::psp_free,
         kdapl_ioctl_KDAPL_IOC_PSP_QUERY => service::psp_query,
@@ -269,7 +283,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_CSP_FREE => service::csp_free,
         kdapl_ioctl_KDAPL_IOC_CSP_QUERY => service::csp_query,
         kdapl_ioctl_KDAPL_IOC_CR_QUERY => request::query,
-        kdapl_ioctl_KDAPL_IOC_CR_ACCEPT => request::accept as dat_cr_accept,
+        kdapl_ioctl_KDAPL_IOC_CR_ACCEPT => request::accept [GATED] as dat_cr_accept,
         kdapl_ioctl_KDAPL_IOC_CR_REJECT => request::reject as dat_cr_reject,
         kdapl_ioctl_KDAPL_IOC_CR_HANDOFF => request::handoff as dat_cr_handoff,
     }

@@ -109,7 +109,8 @@ use crate::{
         ep::{
             Call,
             Close,
-            Phase, //
+            Phase,
+            ReadyGate, //
         },
         handle::{
             Handle,
@@ -188,6 +189,8 @@ struct Inner {
     /// full.
     drain_pause: u32,
     connection: Connection,
+    /// Ready gate of the attempt or connection.
+    gate: ReadyGate,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
     held: HeldQueue,
     /// Number of resets. Work requests carry its low bits.
@@ -233,6 +236,7 @@ impl Inner {
             registrations: Registrations::none(),
             named: Named::new(domain, &attr, parts_srq.as_deref(), flags)?,
             connection: Connection::none(domain.ia.attr().address),
+            gate: ReadyGate::Open,
             held: HeldQueue::new(KVVec::new()),
             life: 0,
             pending_effects: None,
@@ -298,6 +302,20 @@ impl Ep {
     pub(crate) fn disconnect(self: &Arc<Self>, close: Close) -> DatResult {
         self.await_acknowledgement();
         self.feed(Call::Disconnect(close), None)
+    }
+
+    /// Implements `kdapl_ep_ready`: opens the ready gate that the connect or the accept has closed.
+    /// Events that the gate holds back are reported, ESTABLISHED first. Has no effect if the gate is
+    /// open.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE unless the Endpoint connects, accepts or is connected.
+    pub(crate) fn ready(self: &Arc<Self>) -> DatResult {
+        let open = |inner: &mut Inner| inner.gate = ReadyGate::Open;
+        self.feed_with_change(Call::Ready.into(), None, open)
     }
 
     /// Returns the error for a device that was removed.

@@ -20,7 +20,10 @@ use crate::{
         evd::deadline,
         prelude::*, //
     },
-    model::handle::KernelHandle,
+    model::{
+        ep::ReadyGate,
+        handle::KernelHandle, //
+    },
     rdma::addr::SockAddr,
     sys::wait::Deadline, //
 };
@@ -79,6 +82,7 @@ export! {
             deadline: patience(timeout),
             qos,
             flags,
+            gate: ReadyGate::Open,
         };
         let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.connect(remote, conn_qual, connect)
@@ -101,6 +105,7 @@ export! {
             deadline: patience(timeout),
             qos,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
+            gate: ReadyGate::Open,
         };
         let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.dup_connect(&other, connect)
@@ -121,6 +126,7 @@ export! {
             deadline: patience(timeout),
             qos: bindings::DAT_QOS_BEST_EFFORT,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
+            gate: ReadyGate::Open,
         };
         let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.common_connect(remote, connect)

@@ -18,7 +18,10 @@ use crate::{
         passive::Cr,
         prelude::*, //
     },
-    model::handle::KernelHandle, //
+    model::{
+        ep::ReadyGate,
+        handle::KernelHandle, //
+    }, //
 };
 use kdapl_bindings as bindings;
 
@@ -58,7 +61,8 @@ export! {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         let (_, limit, _) = adapter.ia.attr().max_private_data;
         let data = data_of(private_data_size, &private_data, limit)?;
-        adapter.ia.accept(cr, adapter.inner(ep), &data)
+        let ep = adapter.inner(ep);
+        adapter.ia.accept(cr, ep, ReadyGate::Open, &data)
     }
 
     /// `dat_cr_reject`.

@@ -184,6 +184,25 @@ pub(crate) enum Paths {
     Single,
 }
 
+/// Ready gate of a connection: holds ESTABLISHED and all later events back while it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ReadyGate {
+    /// Events are reported as they come.
+    Open,
+    /// Events wait for [`Call::Ready`].
+    Closed,
+}
+
+impl ReadyGate {
+    /// Returns the input for the establishment of a connection with this gate.
+    pub(crate) const fn established(self) -> Network {
+        match self {
+            Self::Open => Network::Established,
+            Self::Closed => Network::EstablishedGated,
+        }
+    }
+}
+
 /// Side of a connection whose ready gate is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GatedSide {

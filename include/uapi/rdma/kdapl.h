@@ -74,6 +74,11 @@ struct kdapl_hdr {
  * sleep: @timeout_ns is 0. Supported by CNO_WAIT.
  */
 #define KDAPL_FLAG_AGENT	0x2
+/*
+ * Closes the ready gate of the connection: ESTABLISHED and all later events wait for EP_READY.
+ * Supported by EP_CONNECT, EP_DUP_CONNECT, EP_COMMON_CONNECT and CR_ACCEPT.
+ */
+#define KDAPL_FLAG_READY_GATE	0x4
 
 /**
  * struct kdapl_sockaddr - IP address
@@ -1469,6 +1474,7 @@ struct kdapl_srq_number {
 #define KDAPL_EP_SUBMIT		_IOWR(KDAPL_IOC_MAGIC, 0x3c, struct kdapl_ep_submit)
 #define KDAPL_EP_SET_WATERMARK	_IOWR(KDAPL_IOC_MAGIC, 0x3d, struct kdapl_ep_watermark)
 #define KDAPL_EP_RECV_QUERY	_IOWR(KDAPL_IOC_MAGIC, 0x3e, struct kdapl_ep_recv_query)
+#define KDAPL_EP_READY		_IOWR(KDAPL_IOC_MAGIC, 0x3f, struct kdapl_handle)
 
 #define KDAPL_PSP_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x40, struct kdapl_psp_create)
 #define KDAPL_PSP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x41, struct kdapl_handle)

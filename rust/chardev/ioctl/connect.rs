@@ -5,6 +5,7 @@
 use super::{
     address_in,
     deadline,
+    ready_gate,
     zero,
     CallResult,
     ABSOLUTE, //
@@ -64,6 +65,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
         deadline: patience(&message.hdr, message.timeout_ns),
         qos: message.qos,
         flags: message.flags,
+        gate: ready_gate(&message.hdr),
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let connect = arguments.examine(ia.attr())?;
@@ -80,6 +82,7 @@ pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_conn
         deadline: patience(&message.hdr, message.timeout_ns),
         qos: message.qos,
         flags: 0,
+        gate: ready_gate(&message.hdr),
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let other = ia.get_as::<Ep>(message.dup, Subtype::InvalidHandle2)?;
@@ -100,6 +103,7 @@ pub(super) fn common_connect(
         deadline: patience(&message.hdr, message.timeout_ns),
         qos: uapi::KDAPL_QOS_BEST_EFFORT,
         flags: 0,
+        gate: ready_gate(&message.hdr),
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let remote = address_in(&message.remote_address)?;

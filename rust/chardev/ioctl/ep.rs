@@ -175,6 +175,10 @@ pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> CallRe
     Ok(find(client, message.handle)?.reset()?)
 }
 
+pub(super) fn ready(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
+    Ok(find(client, message.handle)?.ready()?)
+}
+
 pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> CallResult {
     zero(message.pad)?;
     let ep = find_in_any_state(client, message.handle)?;

@@ -4,6 +4,7 @@
 
 use super::{
     address_out,
+    ready_gate,
     zero,
     CallResult, //
 };
@@ -42,7 +43,8 @@ pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ca
     let ia = client.ia()?;
     let (_, limit, _) = ia.attr().max_private_data;
     let data = data_of(message, limit)?;
-    Ok(ia.accept(message.handle, message.ep, &data)?)
+    let gate = ready_gate(&message.hdr);
+    Ok(ia.accept(message.handle, message.ep, gate, &data)?)
 }
 
 pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> CallResult {

@@ -19,6 +19,7 @@ use crate::{
             ConnectionEvent,
             Effects,
             Input,
+            Network,
             Phase,
             Progress, //
         },
@@ -43,8 +44,12 @@ impl Ep {
 
     /// Implements [`Ep::advance`].
     fn take_step(&self, inner: &mut Inner, input: Input) -> DatResult<Effects> {
+        let input = match input {
+            Input::Network(Network::Established) => inner.gate.established().into(),
+            other => other,
+        };
         let (phase, effects) = step(inner.phase, input)?;
-        let was_connecting = matches!(inner.phase, Phase::Connecting(_));
+        let held_receives = inner.phase.holds_receives();
         self.enter(inner, input, phase);
         if is_winding_up(phase) {
             self.close_end_or_give_up(inner);
@@ -52,9 +57,9 @@ impl Ep {
         if let Some(event) = effects.event {
             self.report_connection(inner, event);
         }
-        if was_connecting && !matches!(phase, Phase::Connecting(_)) {
+        if held_receives && !phase.holds_receives() {
             // The caller continues by its effects, or later: see [`Ep::settle`].
-            inner.release_held_unless_connecting(self.handle());
+            inner.release_held_if_due(self.handle());
         }
         if effects.report_broken {
             self.report_broken();
@@ -113,7 +118,9 @@ impl Ep {
             | Phase::Reserved(_)
             | Phase::Passive(_)
             | Phase::Tentative(_) => inner.takes_shared = false,
-            Phase::Connected(_)
+            Phase::Gated(_)
+            | Phase::GatedEnded(_)
+            | Phase::Connected(_)
             | Phase::Draining
             | Phase::Flushing(_)
             | Phase::Disconnected
@@ -203,11 +210,7 @@ impl Ep {
     /// executes the effects that follow once nothing is outstanding, if any.
     pub(super) fn settle(self: &Arc<Self>) {
         // One batch in each critical section.
-        while self
-            .inner
-            .lock()
-            .release_held_unless_connecting(self.handle())
-        {}
+        while self.inner.lock().release_held_if_due(self.handle()) {}
         // A demand that is over is dropped after the lock.
         let (pending, _ended_demand) = {
             let mut inner = self.inner.lock();
@@ -287,6 +290,8 @@ fn is_winding_up(phase: Phase) -> bool {
         | Phase::Tentative(_)
         | Phase::Connecting(_)
         | Phase::Accepting(_)
+        | Phase::Gated(_)
+        | Phase::GatedEnded(_)
         | Phase::Connected(_)
         | Phase::Disconnected
         | Phase::Freed => false,

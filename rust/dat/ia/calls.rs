@@ -41,7 +41,10 @@ use crate::{
         rmr::BindArguments,
         srq, //
     },
-    model::qualifier::Qualifier,
+    model::{
+        ep::ReadyGate,
+        qualifier::Qualifier, //
+    },
     rdma::{
         addr::SockAddr,
         kernel_memory::KernelMemory,
@@ -373,8 +376,14 @@ impl Ia {
     /// # Errors
     ///
     /// As for [`Cr::accept`].
-    pub(crate) fn accept(&self, cr: u64, ep: u64, data: &PrivateData) -> DatResult {
-        Cr::accept(&self.passive, cr, ep, data)
+    pub(crate) fn accept(
+        &self,
+        cr: u64,
+        ep: u64,
+        gate: ReadyGate,
+        data: &PrivateData,
+    ) -> DatResult {
+        Cr::accept(&self.passive, cr, ep, gate, data)
     }
 
     /// Implements `dat_cr_reject`: [`Cr::reject`].

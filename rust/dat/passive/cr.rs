@@ -27,7 +27,10 @@ use crate::{
         ep::Ep,
         prelude::*, //
     },
-    model::handle::HandleKind,
+    model::{
+        ep::ReadyGate,
+        handle::HandleKind, //
+    },
     rdma::{
         addr::SockAddr,
         cm::{
@@ -141,7 +144,7 @@ impl Cr {
     /// request.
     ///
     /// If the peer has ended its attempt meanwhile, the call succeeds nevertheless, and an
-    /// ACCEPT_COMPLETION_ERROR event reports it.
+    /// ACCEPT_COMPLETION_ERROR event reports it. `gate` is the ready gate of the connection.
     ///
     /// Context: process; sleeps.
     ///
@@ -158,6 +161,7 @@ impl Cr {
         domain: &PassiveContext,
         handle: u64,
         ep: u64,
+        gate: ReadyGate,
         data: &PrivateData,
     ) -> DatResult {
         let cr = domain.crs.get(handle)?;
@@ -169,7 +173,7 @@ impl Cr {
             if id.is_none() {
                 return Err(DatError::device());
             }
-            life = ep.begin_accept(cr.ep.is_some())?;
+            life = ep.begin_accept(cr.ep.is_some(), gate)?;
             taken = id.take();
             Ok(())
         })?;

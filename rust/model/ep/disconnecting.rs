@@ -119,8 +119,8 @@ pub(super) fn disconnected(call: Call) -> StepResult {
     }
 }
 
-/// Reports of the network in [`Phase::GatedEnded`], [`Phase::Flushing`] and [`Phase::Disconnected`].
-/// Only the device still matters. The cause of the end has decided the last connection event already.
+/// Reports of the network in [`Phase::Flushing`] and [`Phase::Disconnected`]. Only the device still
+/// matters. The cause of the end has decided the last connection event already.
 pub(super) fn on_network(phase: Phase, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => (phase, Effects::GONE),

@@ -4,7 +4,8 @@
 //!
 //! The consumer closes the gate when it connects or accepts, and opens it by `kdapl_ep_ready`.
 //! Until then it gets no event of the connection. If the connection ends before, the consumer gets
-//! ESTABLISHED, the receives and the last connection event once it has opened the gate.
+//! ESTABLISHED, the receives and the last connection event once it has opened the gate. The removal
+//! of the device opens the gate.
 //!
 //! A QP is a queue pair.
 
@@ -63,16 +64,42 @@ pub(super) fn gated(side: GatedSide, call: Call) -> StepResult {
 /// is stopped. The consumer is told later.
 pub(super) fn gated_on_network(phase: Phase, network: Network) -> Transition {
     match network {
-        Network::PeerDisconnected | Network::PeerRejected | Network::NonPeerRejected => {
-            (Phase::GatedEnded(FinalEvent::Disconnected), Effects::HANG_UP)
-        }
+        Network::PeerDisconnected | Network::PeerRejected | Network::NonPeerRejected => (
+            Phase::GatedEnded(FinalEvent::Disconnected),
+            Effects::HANG_UP,
+        ),
         Network::Unreachable | Network::AcceptFailed | Network::Broken => {
             (Phase::GatedEnded(FinalEvent::Broken), Effects::HANG_UP)
         }
-        Network::DeviceRemoved => (Phase::GatedEnded(FinalEvent::Broken), Effects::GONE),
+        Network::DeviceRemoved => removed(FinalEvent::Broken),
         Network::Established | Network::EstablishedGated | Network::TimedOut => {
             without_effects(phase)
         }
+    }
+}
+
+/// Opens the gate because the device is being removed: no object of the device can wait.
+fn removed(last: FinalEvent) -> Transition {
+    let effects = Effects {
+        event: Some(ConnectionEvent::Established),
+        ..Effects::GONE
+    };
+    (Phase::Flushing(last), effects)
+}
+
+/// Reports of the network in [`Phase::GatedEnded`]. Only the device still matters.
+pub(super) fn ended_on_network(last: FinalEvent, network: Network) -> Transition {
+    match network {
+        Network::DeviceRemoved => removed(last),
+        Network::Established
+        | Network::EstablishedGated
+        | Network::PeerRejected
+        | Network::NonPeerRejected
+        | Network::Unreachable
+        | Network::TimedOut
+        | Network::AcceptFailed
+        | Network::PeerDisconnected
+        | Network::Broken => without_effects(Phase::GatedEnded(last)),
     }
 }
 

@@ -82,9 +82,8 @@ fn on_network(phase: Phase, network: Network) -> Transition {
         Phase::Accepting(from) => connecting::accepting_on_network(from, network),
         Phase::Gated(_) => gated::gated_on_network(phase, network),
         Phase::Connected(_) | Phase::Draining => connecting::connected_on_network(phase, network),
-        Phase::GatedEnded(_) | Phase::Flushing(_) | Phase::Disconnected => {
-            disconnecting::on_network(phase, network)
-        }
+        Phase::GatedEnded(last) => gated::ended_on_network(last, network),
+        Phase::Flushing(_) | Phase::Disconnected => disconnecting::on_network(phase, network),
         // The consumer has no handle, and the device no object of the Endpoint.
         Phase::Freed => without_effects(phase),
     }

@@ -99,8 +99,30 @@ impl Cr {
     /// `INVALID_STATE` of the endpoint, `INVALID_HANDLE/EP` if the request requires another
     /// endpoint, `INVALID_PARAMETER` for too much private data.
     pub fn accept<'a>(&mut self, ep: impl Into<Option<&'a Ep>>, private_data: &[u8]) -> Result<()> {
+        self.accept_with_flags(ep, private_data, 0)
+    }
+
+    /// As [`accept`](Self::accept), with a closed ready gate: ESTABLISHED and all later events of
+    /// the connection wait for [`Ep::ready`].
+    ///
+    /// # Errors
+    /// Those of [`accept`](Self::accept).
+    pub fn accept_gated<'a>(
+        &mut self,
+        ep: impl Into<Option<&'a Ep>>,
+        private_data: &[u8],
+    ) -> Result<()> {
+        self.accept_with_flags(ep, private_data, KDAPL_FLAG_READY_GATE)
+    }
+
+    fn accept_with_flags<'a>(
+        &mut self,
+        ep: impl Into<Option<&'a Ep>>,
+        private_data: &[u8],
+        flags: u32,
+    ) -> Result<()> {
         let ep = ep.into().map_or(0, |ep| ep.handle().0);
-        self.answer(call::CR_ACCEPT, ep, private_data)
+        self.answer(call::CR_ACCEPT, ep, private_data, flags)
     }
 
     /// Rejects the request. The peer gets PEER_REJECTED with `private_data`. A reserved endpoint
@@ -109,7 +131,7 @@ impl Cr {
     /// # Errors
     /// `INVALID_PARAMETER` for too much private data.
     pub fn reject(&mut self, private_data: &[u8]) -> Result<()> {
-        self.answer(call::CR_REJECT, 0, private_data)
+        self.answer(call::CR_REJECT, 0, private_data, 0)
     }
 
     /// Passes the request to the service point `conn_qual` of the same device and address, in any
@@ -135,8 +157,15 @@ impl Cr {
         self.handle
     }
 
-    fn answer(&mut self, call: Call<kdapl_cr_answer>, ep: u64, private_data: &[u8]) -> Result<()> {
+    fn answer(
+        &mut self,
+        call: Call<kdapl_cr_answer>,
+        ep: u64,
+        private_data: &[u8],
+        flags: u32,
+    ) -> Result<()> {
         let mut message = kdapl_cr_answer {
+            hdr: kdapl_hdr { flags, ..Default::default() },
             handle: self.handle.0,
             ep,
             private_data: private_data.as_ptr() as u64,

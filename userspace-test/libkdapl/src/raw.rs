@@ -133,6 +133,7 @@ pub mod call {
         EP_POST: kdapl_ep_post = IOC_KDAPL_EP_POST, "dat_ep_post_*";
         EP_SET_WATERMARK: kdapl_ep_watermark = IOC_KDAPL_EP_SET_WATERMARK, "dat_ep_set_watermark";
         EP_RECV_QUERY: kdapl_ep_recv_query = IOC_KDAPL_EP_RECV_QUERY, "dat_ep_recv_query";
+        EP_READY: kdapl_handle = IOC_KDAPL_EP_READY, "kdapl_ep_ready";
         EP_SUBMIT: kdapl_ep_submit = IOC_KDAPL_EP_SUBMIT, "dat_ep_post_* and dat_evd_wait";
         EP_MODIFY: kdapl_ep_modify = IOC_KDAPL_EP_MODIFY, "dat_ep_modify";
         EP_RESET: kdapl_handle = IOC_KDAPL_EP_RESET, "dat_ep_reset";

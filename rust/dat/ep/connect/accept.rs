@@ -16,7 +16,8 @@ use crate::{
     model::ep::{
         Call,
         Network,
-        Phase, //
+        Phase,
+        ReadyGate, //
     },
     rdma::{
         addr::SockAddr,
@@ -30,13 +31,15 @@ use crate::{
 impl Ep {
     /// Begins `dat_cr_accept`. No other call may use the Endpoint now. `own` says whether the
     /// Endpoint came with the request: an Endpoint that came with another request is refused.
-    /// Returns the life of the Endpoint.
+    /// Returns the life of the Endpoint. `gate` is the ready gate of the connection.
+    ///
+    /// Context: any.
     ///
     /// # Errors
     ///
     /// INVALID_STATE with the state's subtype unless the Endpoint is configured, and is unconnected
     /// or was created or reserved for a request.
-    pub(in crate::dat) fn begin_accept(&self, own: bool) -> DatResult<u32> {
+    pub(in crate::dat) fn begin_accept(&self, own: bool, gate: ReadyGate) -> DatResult<u32> {
         let mut inner = self.inner.lock();
         if let (Phase::Passive(_) | Phase::Tentative(_), false) = (inner.phase, own) {
             return Err(inner.phase.invalid_state_error());
@@ -47,6 +50,7 @@ impl Ep {
             return Err(Self::gone());
         }
         inner.peer_data = PrivateData::EMPTY;
+        inner.gate = gate;
         Ok(inner.life)
     }
 
@@ -82,19 +86,22 @@ impl Ep {
         drop(locked);
         // The drop of an ID waits for its handlers.
         drop(old);
+        let room = self.allocate_held(life).map_err(|_| ENOMEM);
         // The peer may send as soon as it is answered, so the receives are posted first. This takes
         // long, and `rdma_cm` workers that handle an event of this ID wait for the handler mutex,
         // so it is not held meanwhile. [`Ep::connect_qp`] detects an attempt that has ended since.
         self.post_preposted(&id);
         let locked = id.lock();
-        let accepted = self.connect_qp(&locked).and_then(|ready| {
-            let param = ConnParam {
-                private_data: data.bytes(),
-                depth: ready.depth,
-                srq: self.srq().is_some(),
-            };
-            locked.accept(&ready.qp, &param)
-        });
+        let accepted = room
+            .and_then(|()| self.connect_qp(&locked))
+            .and_then(|ready| {
+                let param = ConnParam {
+                    private_data: data.bytes(),
+                    depth: ready.depth,
+                    srq: self.srq().is_some(),
+                };
+                locked.accept(&ready.qp, &param)
+            });
         if accepted.is_err() {
             locked.refuse();
             let _ = self.feed(Network::AcceptFailed, Some(&locked));

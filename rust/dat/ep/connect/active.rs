@@ -34,7 +34,8 @@ use crate::{
             Call,
             Network,
             Paths,
-            Phase, //
+            Phase,
+            ReadyGate, //
         },
         qualifier::Qualifier, //
     },
@@ -74,6 +75,8 @@ pub(crate) struct Connect {
     pub(crate) qos: Qos,
     /// Whether the consumer requests several paths.
     pub(crate) multipath: bool,
+    /// Ready gate of the connection.
+    pub(crate) gate: ReadyGate,
     /// Private data for the peer.
     pub(crate) data: PrivateData,
 }
@@ -142,9 +145,9 @@ impl Ep {
             repeat: Repeat::new(connect.qos),
             ..Connection::none(local)
         };
-        let pending = self.begin_attempt(attempt, connect.multipath)?;
+        let pending = self.begin_attempt(attempt, connect.multipath, connect.gate)?;
         let resolving = self
-            .allocate_held(&id)
+            .allocate_held(pending.life)
             .and_then(|()| Ok(id.resolve_addr(local, ia.port(), remote)?));
         if let Err(error) = resolving {
             return self.connect_failed(&id, error);
@@ -173,7 +176,12 @@ impl Ep {
     ///
     /// - INVALID_STATE unless unconnected.
     /// - INSUFFICIENT_RESOURCES (device) without a QP.
-    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult<PendingEffects> {
+    fn begin_attempt(
+        &self,
+        attempt: Connection,
+        multipath: bool,
+        gate: ReadyGate,
+    ) -> DatResult<PendingEffects> {
         let paths = if multipath {
             Paths::Single
         } else {
@@ -189,6 +197,7 @@ impl Ep {
                 return Err(Self::gone());
             }
             inner.peer_data = PrivateData::EMPTY;
+            inner.gate = gate;
             let old = core::mem::replace(&mut inner.connection, attempt);
             (inner.bind_effects(effects), old)
         };

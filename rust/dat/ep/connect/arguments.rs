@@ -14,6 +14,7 @@ use crate::{
         },
         prelude::*, //
     },
+    model::ep::ReadyGate,
     sys::wait::Deadline, //
 };
 use kdapl_bindings as uapi;
@@ -25,6 +26,7 @@ pub(crate) struct ConnectArguments {
     pub(crate) deadline: DatResult<Deadline>,
     pub(crate) qos: u32,
     pub(crate) flags: u32,
+    pub(crate) gate: ReadyGate,
 }
 
 impl ConnectArguments {
@@ -49,6 +51,7 @@ impl ConnectArguments {
             deadline,
             qos,
             multipath,
+            gate: self.gate,
             data: PrivateData::with_len(self.private_data_size, limit)?,
         })
     }

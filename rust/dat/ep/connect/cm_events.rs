@@ -152,10 +152,7 @@ impl Ep {
 
     /// Returns whether the connection or the attempt has ended.
     fn is_over(&self) -> bool {
-        matches!(
-            self.inner.lock().phase,
-            Phase::Flushing(_) | Phase::Disconnected | Phase::Freed
-        )
+        self.inner.lock().phase.is_over()
     }
 
     /// Disconnects once more if the connection is over, which also answers a disconnect request of

@@ -4,7 +4,8 @@
 //!
 //! Over iWARP the device driver connects the queue pair of the active side by itself, and reports
 //! that later. The completion of a message that the peer sends at once may be drained before.
-//! ESTABLISHED must precede its event, so such events are held back.
+//! ESTABLISHED must precede its event, so such events are held back. On every transport they are
+//! held back while the ready gate of the connection is closed.
 //!
 //! There may be thousands of them when the attempt to connect ends, which mostly happens in a
 //! handler of `rdma_cm`. The Endpoint's work item reports them in batches. Receives that complete
@@ -13,7 +14,9 @@
 
 use crate::{
     dat::{
+        base::InUse,
         ep::{
+            receives,
             Ep,
             Inner, //
         },
@@ -30,17 +33,17 @@ use crate::{
             Dto,
             DtoResult, //
         },
-        ep::Phase,
+        ep::{
+            Phase,
+            ReadyGate, //
+        },
         handle::Direction,
         held_receives::{
             Held,
             HeldReceives, //
         },
     },
-    rdma::{
-        cm::CmId,
-        device::Transport, //
-    },
+    rdma::device::Transport, //
 };
 
 /// Receives whose events are held back, oldest first.
@@ -59,21 +62,36 @@ fn room_for(receives: u32) -> DatResult<HeldQueue> {
 }
 
 impl Ep {
-    /// Allocates room for the event of every receive. The thread that connects calls it before the
-    /// route is resolved, so that its memory cgroup is charged.
+    /// Allocates room for the event of every receive, if some may be held back. The thread that
+    /// connects or accepts calls it before a peer can send, so that its memory cgroup is charged.
+    /// `life` is the life of the Endpoint in which the attempt has begun.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat::ep) fn allocate_held(&self, id: &Arc<CmId>) -> DatResult {
-        if self.domain.ia.attr().transport != Transport::Iwarp {
+    pub(in crate::dat::ep) fn allocate_held(&self, life: u32) -> DatResult {
+        let (capacity, srq, gate) = {
+            let inner = self.inner.lock();
+            let srq = inner.parts.srq.as_ref().map(InUse::object);
+            (inner.receives.capacity(), srq, inner.gate)
+        };
+        let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+        if !is_iwarp && gate == ReadyGate::Open {
             return Ok(());
         }
-        let receives = self.inner.lock().receives.capacity();
-        let mut held = room_for(receives)?;
+        let needed = srq.map_or(capacity, |srq| srq.limit().max(capacity));
+        let mut held = room_for(needed)?;
+        let mut slots = match needed {
+            _ if needed == capacity => None,
+            more => Some(receives(more, GFP_KERNEL_ACCOUNT)?),
+        };
         let mut inner = self.inner.lock();
         // Nothing is held back from an earlier connection: a reset reports it.
-        if inner.owns_arc(id) && inner.held.is_empty() {
-            // The old value is dropped after the lock.
+        if inner.life == life && inner.held.is_empty() {
+            // The old values are dropped after the lock.
             core::mem::swap(&mut inner.held, &mut held);
+            if let Some(slots) = &mut slots {
+                // No receive of the SRQ has a slot before the connection.
+                core::mem::swap(&mut inner.receives, slots);
+            }
         }
         Ok(())
     }
@@ -94,7 +112,7 @@ impl Inner {
         dto: &Dto,
         result: DtoResult,
     ) -> bool {
-        let is_early = matches!(self.phase, Phase::Connecting(_)) || !self.held.is_empty();
+        let is_early = self.phase.holds_receives() || !self.held.is_empty();
         let is_unwanted = evd.discards() || self.notification(dto, result) == Notification::None;
         if !is_early || is_unwanted {
             return false;
@@ -108,10 +126,10 @@ impl Inner {
         true
     }
 
-    /// Reports some of the events that are held back, unless the attempt to connect is still in
-    /// progress. Returns whether more are left to report.
-    pub(in crate::dat::ep) fn release_held_unless_connecting(&mut self, ep: u64) -> bool {
-        !matches!(self.phase, Phase::Connecting(_)) && self.release_some_held(ep)
+    /// Reports some of the events that are held back, unless ESTABLISHED is still to be reported.
+    /// Returns whether more are left to report.
+    pub(in crate::dat::ep) fn release_held_if_due(&mut self, ep: u64) -> bool {
+        !self.phase.holds_receives() && self.release_some_held(ep)
     }
 
     /// Reports some of the events that are held back, or discards them if the Endpoint was freed.

@@ -62,6 +62,8 @@ pub struct ConnectOptions<'a> {
     pub qos: Qos,
     /// Requested use of several paths.
     pub multipath: Multipath,
+    /// Closes the ready gate: ESTABLISHED and all later events wait for [`Ep::ready`].
+    pub gated: bool,
 }
 
 impl Ep {
@@ -95,8 +97,12 @@ impl Ep {
     ) -> Result<()> {
         address.set_port(0);
         let until = options.until.map_or(Until::after(options.timeout), Until::at);
+        let mut hdr = until.hdr();
+        if options.gated {
+            hdr.flags |= KDAPL_FLAG_READY_GATE;
+        }
         let mut message = kdapl_ep_connect {
-            hdr: until.hdr(),
+            hdr,
             handle: self.handle().0,
             remote_address: address.into(),
             conn_qual,
@@ -155,6 +161,16 @@ impl Ep {
             ..Default::default()
         };
         raw::call(self.device(), call::EP_COMMON_CONNECT, &mut message)
+    }
+
+    /// Opens the ready gate that the connect or the accept has closed. The events that it held back
+    /// are reported, ESTABLISHED first. Does nothing if the gate is open.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` unless the endpoint connects, accepts or is connected.
+    pub fn ready(&self) -> Result<()> {
+        let mut message = kdapl_handle { handle: self.handle().0, ..Default::default() };
+        raw::call(self.device(), call::EP_READY, &mut message)
     }
 
     /// Returns the private data of the peer's accept or reject; empty before.

@@ -6,9 +6,10 @@ use crate::context::Context;
 use crate::expect;
 use anyhow::Result;
 use libkdapl::{
-    Buffer, CompletionFlags, ConnectionEvent, Cr, Ep, EpAttr, Evd, EvdFlags, Event, Extensions, Ia,
-    Lmr, Privileges, Psp, Pz, Segment,
+    Buffer, CompletionFlags, ConnectOptions, ConnectionEvent, Cr, Ep, EpAttr, Evd, EvdFlags, Event,
+    Extensions, Ia, Lmr, Privileges, Psp, Pz, Segment,
 };
+use std::time::Duration;
 
 /// Options of an [`End`].
 #[derive(Clone, Copy)]
@@ -147,6 +148,13 @@ impl Listener {
     }
 }
 
+/// Sides of a pair whose ready gates are closed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gated {
+    pub client: bool,
+    pub server: bool,
+}
+
 /// Two connected ends, each with its own IA, one on each host.
 pub struct Pair {
     pub client: End,
@@ -181,11 +189,29 @@ impl Pair {
     }
 
     pub fn connect(&self, context: &Context) -> Result<()> {
-        let patience = Some(context.patience());
-        self.client.ep.connect(context.server_address(), self.listener.port, patience, &[])?;
-        self.listener.request(context)?.accept(&self.server.ep, &[])?;
-        for end in [&self.client, &self.server] {
-            expect::connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+        self.connect_gated(context, Gated::default())
+    }
+
+    /// Starts to connect, with an open or a closed ready gate.
+    pub fn request(&self, context: &Context, timeout: Duration, gated: bool) -> Result<()> {
+        let options = ConnectOptions { timeout: Some(timeout), gated, ..Default::default() };
+        let address = (context.server_address(), 0).into();
+        Ok(self.client.ep.connect_with(address, self.listener.port, &options)?)
+    }
+
+    /// Connects with closed ready gates. Each side whose gate is open has got ESTABLISHED.
+    pub fn connect_gated(&self, context: &Context, gated: Gated) -> Result<()> {
+        self.request(context, context.patience(), gated.client)?;
+        let mut cr = self.listener.request(context)?;
+        if gated.server {
+            cr.accept_gated(&self.server.ep, &[])?;
+        } else {
+            cr.accept(&self.server.ep, &[])?;
+        }
+        for (end, is_gated) in [(&self.client, gated.client), (&self.server, gated.server)] {
+            if !is_gated {
+                expect::connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+            }
         }
         Ok(())
     }

@@ -95,6 +95,7 @@ mod psp;
 mod qos;
 mod read_depth;
 mod read_to_rmr;
+mod ready_gate;
 mod rmr;
 mod rmr_of_freed_ep;
 mod rmr_slots;
@@ -210,6 +211,7 @@ pub fn all() -> Vec<Test> {
         broken_event::TESTS,
         ep_model::TESTS,
         qos::TESTS,
+        ready_gate::TESTS,
         memory::TESTS,
         rmr::TESTS,
         protection::TESTS,

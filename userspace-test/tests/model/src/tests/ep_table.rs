@@ -209,33 +209,33 @@ pub(super) const INPUTS: [(&str, Input); 26] = [
 /// * after `=` the event: E(stablished), P(eer rejected), N(on-peer rejected), A(ccept completion
 ///   error), D(isconnected), B(roken), T(imed out), U(nreachable).
 const TABLE: &str = "
-                  U     u     R     r   P     p   T     t     Cg       G1       AU       AP       AT       H       H1      HP      HD     HB     C       C1      Dr      FD     FB     D     X
-Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-AcceptAborted     !     !     !     !   !     !   !     !     !        !        U/       P/       T/       !       !       !       !      !      !       !       !       !      !      !     !
-Ready             !     !     !     !   !     !   !     !     .        .        .        .        .        C/=E    C1/=E   C/=E    FD/=E  FB/=E  .       .       !       !      !      !     !
-Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   FD/    FB/    FD/ed   FD/ed   FD/ed   .      .      .     !
-Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   FD/    FB/    Dr/     Dr/     .       .      .      .     !
-Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      U/ra  !
-Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/seda  X/ea   X/ea   X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
-Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .       .       .       .      .      .       .       .       .      .      .     .
-Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !       !       !       !      !      !       !       !       !      !      !     !
-Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C/s=E    C/s=E    C/s=E    .       .       .       .      .      .       .       .       .      .      .     .
-EstablishedGated  .     .     .     .   .     .   .     .     H/s      H1/s     HP/s     HP/s     HP/s     .       .       .       .      .      .       .       .       .      .      .     .
-PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   HD/ed   HD/ed   HD/ed   .      .      FD/ed   FD/ed   FD/ed   .      .      .     .
-NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HD/ed   HD/ed   HD/ed   .      .      FD/ed   FD/ed   FD/ed   .      .      .     .
-Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   HB/ed   HB/ed   HB/ed   .      .      FB/ed   FB/ed   FB/ed   .      .      .     .
-TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  .        .        .        .       .       .       .      .      .       .       .       .      .      .     .
-AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HB/ed   HB/ed   HB/ed   .      .      FB/ed   FB/ed   FB/ed   .      .      .     .
-PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  HD/ed   HD/ed   HD/ed   .      .      FD/ed   FD/ed   FD/ed   .      .      .     .
-Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HB/ed   HB/ed   HB/ed   .      .      FB/ed   FB/ed   FB/ed   .      .      .     .
-RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       .       .      .      .       .       FD/ed   .      .      .     .
-Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       .       .      .      .       .       D/ed=D  D/=D   D/=B   .     .
-DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  HB/ea   HB/ea   HB/ea   HD/ea  HB/ea  FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
+                  U     u     R     r   P     p   T     t     Cg       G1       AU       AP       AT       H        H1       HP       HD       HB       C       C1      Dr      FD     FB     D     X
+Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+AcceptAborted     !     !     !     !   !     !   !     !     !        !        U/       P/       T/       !        !        !        !        !        !       !       !       !      !      !     !
+Ready             !     !     !     !   !     !   !     !     .        .        .        .        .        C/=E     C1/=E    C/=E     FD/=E    FB/=E    .       .       !       !      !      !     !
+Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed    FD/ed    FD/ed    FD/      FB/      FD/ed   FD/ed   FD/ed   .      .      .     !
+Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed    FD/ed    FD/ed    FD/      FB/      Dr/     Dr/     .       .      .      .     !
+Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      U/ra  !
+Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/seda   X/seda   X/seda   X/ea     X/ea     X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
+Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .        .        .        .        .        .       .       .       .      .      .     .
+Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C/s=E    C/s=E    C/s=E    .        .        .        .        .        .       .       .       .      .      .     .
+EstablishedGated  .     .     .     .   .     .   .     .     H/s      H1/s     HP/s     HP/s     HP/s     .        .        .        .        .        .       .       .       .      .      .     .
+PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   HD/ed    HD/ed    HD/ed    .        .        FD/ed   FD/ed   FD/ed   .      .      .     .
+NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HD/ed    HD/ed    HD/ed    .        .        FD/ed   FD/ed   FD/ed   .      .      .     .
+Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   HB/ed    HB/ed    HB/ed    .        .        FB/ed   FB/ed   FB/ed   .      .      .     .
+TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  .        .        .        .        .        .        .        .        .       .       .       .      .      .     .
+AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HB/ed    HB/ed    HB/ed    .        .        FB/ed   FB/ed   FB/ed   .      .      .     .
+PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  HD/ed    HD/ed    HD/ed    .        .        FD/ed   FD/ed   FD/ed   .      .      .     .
+Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   HB/ed    HB/ed    HB/ed    .        .        FB/ed   FB/ed   FB/ed   .      .      .     .
+RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .        .        .        .        .        .       .       FD/ed   .      .      .     .
+Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .        .        .        .        .        .       .       D/ed=D  D/=D   D/=B   .     .
+DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  FB/ea=E  FB/ea=E  FB/ea=E  FD/ea=E  FB/ea=E  FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
 ";
 
 fn phase_named(name: &str) -> Phase {
@@ -365,7 +365,11 @@ fn permissions_of_each_phase() {
             "U R P T Cg G1 AU AP AT H H1 HP C C1 Dr D",
         ),
         ("request", may_post_request, "C C1 D"),
-        ("free", may_free, "U u Cg G1 AU AP AT H H1 HP HD HB C C1 Dr FD FB D"),
+        (
+            "free",
+            may_free,
+            "U u Cg G1 AU AP AT H H1 HP HD HB C C1 Dr FD FB D",
+        ),
     ] {
         for (name, phase, _, _) in PHASES {
             let expected = if allowed.split(' ').any(|one| one == name) {

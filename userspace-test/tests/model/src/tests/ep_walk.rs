@@ -386,9 +386,33 @@ fn a_gate_holds_all_events() {
     assert_eq!(heard(&gated), []);
     let opened = [&gated[..], &[Act::Feed(Call::Ready.into())]].concat();
     let log = heard(&opened);
-    assert_eq!(log.first(), Some(&Heard::Event(ConnectionEvent::Established)));
-    assert_eq!(log.last(), Some(&Heard::Event(ConnectionEvent::Disconnected)));
+    assert_eq!(
+        log.first(),
+        Some(&Heard::Event(ConnectionEvent::Established))
+    );
+    assert_eq!(
+        log.last(),
+        Some(&Heard::Event(ConnectionEvent::Disconnected))
+    );
     assert_eq!(log.len(), 4);
+}
+
+#[test]
+fn a_removed_device_opens_the_gate() {
+    let log = heard(&[
+        Act::CloseGate,
+        Act::PostRecv,
+        Act::Feed(Call::Connect(Paths::Plain).into()),
+        Act::Feed(Network::Established.into()),
+        Act::Feed(Network::DeviceRemoved.into()),
+        Act::CompleteRecv,
+    ]);
+    let expected = [
+        Heard::Event(ConnectionEvent::Established),
+        Heard::Flushed,
+        Heard::Event(ConnectionEvent::Broken),
+    ];
+    assert_eq!(log, expected);
 }
 
 #[test]

@@ -14,8 +14,8 @@ use crate::harness::skip;
 use crate::machine::{no_objects_left, DeviceGuard};
 use crate::rust::model::ep::{
     flushes_posts, may_free, may_post_recv, may_post_request, step, AcceptFrom, Call, Close,
-    Configuration, ConnectionEvent as ModelEvent, FinalEvent, Input, Network, Paths, Phase,
-    Progress,
+    Configuration, ConnectionEvent as ModelEvent, FinalEvent, GatedSide, Input, Network, Paths,
+    Phase, Progress,
 };
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event, Transport};
@@ -33,6 +33,12 @@ tests! {
     connecting, 120, "A device deleted under an ACTIVE_CONNECTION_PENDING endpoint ends the attempt";
     #[Hosts]
     accepting, 120, "A device deleted under a COMPLETION_PENDING endpoint ends the attempt";
+    #[Hosts]
+    gated_active, 120, "A device deleted under an ACTIVE_CONNECTION_PENDING endpoint with a closed ready gate opens the gate";
+    #[Hosts]
+    gated_passive, 120, "A device deleted under a COMPLETION_PENDING endpoint with a closed ready gate opens the gate";
+    #[Hosts]
+    gated_ended, 120, "A device deleted under a DISCONNECT_PENDING endpoint with a closed ready gate opens the gate";
     #[Hosts]
     connected, 120, "A device deleted under a CONNECTED endpoint of the active side breaks the connection";
     #[Hosts]
@@ -333,6 +339,19 @@ fn accepting(context: &Context) -> Result<()> {
         return skip("the plain program that does not confirm keeps the device open");
     }
     check(context, ep_stage::accepting, Phase::Accepting(AcceptFrom::Unconnected))
+}
+
+fn gated_active(context: &Context) -> Result<()> {
+    let phase = Phase::Gated(GatedSide::Active(Paths::Plain));
+    check(context, ep_stage::gated_active, phase)
+}
+
+fn gated_passive(context: &Context) -> Result<()> {
+    check(context, ep_stage::gated_passive, Phase::Gated(GatedSide::Passive))
+}
+
+fn gated_ended(context: &Context) -> Result<()> {
+    check(context, ep_stage::gated_ended, Phase::GatedEnded(FinalEvent::Disconnected))
 }
 
 fn connected(context: &Context) -> Result<()> {

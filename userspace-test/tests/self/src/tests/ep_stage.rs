@@ -2,12 +2,12 @@
 //! Brings an endpoint to each state, with all objects that keep it there.
 
 use crate::context::Context;
-use crate::end::{End, Listener, Pair, Shape};
+use crate::end::{End, Gated, Listener, Pair, Shape};
 use crate::expect::{connection, same};
 use crate::harness::skip;
 use crate::hosts::Host;
 use crate::plain::Plain;
-use crate::rust::model::ep::{AcceptFrom, Configuration, FinalEvent, Paths, Phase};
+use crate::rust::model::ep::{AcceptFrom, Configuration, FinalEvent, GatedSide, Paths, Phase};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, ConnectOptions, ConnectionEvent, Cr, Ep, EpChange, EpConfig, EpCreator, EpState,
@@ -72,7 +72,7 @@ const fn row(name: &'static str, way: Way, phase: Phase) -> Row {
 }
 
 /// All states except CONNECTED_MULTI_PATH: no device has several paths.
-pub const ROWS: [Row; 16] = [
+pub const ROWS: [Row; 19] = [
     row("UNCONNECTED", unconnected, Phase::Unconnected(Configuration::Complete)),
     row("UNCONFIGURED_UNCONNECTED", unconfigured, Phase::Unconnected(Configuration::Incomplete)),
     row("RESERVED", reserved, Phase::Reserved(Configuration::Complete)),
@@ -87,6 +87,13 @@ pub const ROWS: [Row; 16] = [
     ),
     row("ACTIVE_CONNECTION_PENDING", connecting, Phase::Connecting(Paths::Plain)),
     row("COMPLETION_PENDING", accepting, Phase::Accepting(AcceptFrom::Unconnected)),
+    row(
+        "ACTIVE_CONNECTION_PENDING, gated",
+        gated_active,
+        Phase::Gated(GatedSide::Active(Paths::Plain)),
+    ),
+    row("COMPLETION_PENDING, gated", gated_passive, Phase::Gated(GatedSide::Passive)),
+    row("DISCONNECT_PENDING, gated", gated_ended, Phase::GatedEnded(FinalEvent::Disconnected)),
     row("CONNECTED, active", connected, Phase::Connected(Paths::Plain)),
     row("CONNECTED, passive", connected_passive, Phase::Connected(Paths::Plain)),
     row("CONNECTED_SINGLE_PATH", single_path, Phase::Connected(Paths::Single)),
@@ -252,14 +259,45 @@ pub fn accepting(context: &Context) -> Result<Stage> {
 
 /// Returns a connection from the view of its active or its passive side.
 fn pair(context: &Context, active: bool) -> Result<Stage> {
-    let Pair { client, server, listener } = Pair::new(context, Shape::default())?;
+    Ok(view_of(context, Pair::new(context, Shape::default())?, active))
+}
+
+/// Returns the view of one side of a pair.
+fn view_of(context: &Context, pair: Pair, active: bool) -> Stage {
+    let Pair { client, server, listener } = pair;
     let (host, end, peer) =
         if active { (&context.client, client, server) } else { (&context.server, server, client) };
     let mut stage = Stage::new(host, end);
     stage.remote = Some(peer.lmr.remote_segment(0, 64));
     stage.hold(peer);
     stage.hold(listener);
-    Ok(stage)
+    stage
+}
+
+/// Connects a pair, of which one side closes its ready gate. Returns the view of that side.
+fn gated(context: &Context, active: bool) -> Result<Stage> {
+    let pair = Pair::unconnected(context, Shape::default())?;
+    pair.connect_gated(context, Gated { client: active, server: !active })?;
+    Ok(view_of(context, pair, active))
+}
+
+pub fn gated_active(context: &Context) -> Result<Stage> {
+    with_receive(gated(context, true)?)?.begins_in(EpState::ActiveConnectionPending)
+}
+
+pub fn gated_passive(context: &Context) -> Result<Stage> {
+    with_receive(gated(context, false)?)?.begins_in(EpState::CompletionPending)
+}
+
+/// The peer disconnects before the gate is opened.
+pub fn gated_ended(context: &Context) -> Result<Stage> {
+    let stage = gated(context, false)?;
+    for peer in stage.hold.iter().filter_map(|held| held.downcast_ref::<End>()) {
+        peer.ep.disconnect(Close::Abrupt)?;
+    }
+    let ended = || Ok(stage.state()? == EpState::DisconnectPending);
+    context.until("the connection has ended", ended)?;
+    stage.begins_in(EpState::DisconnectPending)
 }
 
 pub fn connected(context: &Context) -> Result<Stage> {

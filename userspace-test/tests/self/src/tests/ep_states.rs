@@ -30,6 +30,12 @@ tests! {
     #[Hosts]
     accepting, 120, "The table of calls holds in COMPLETION_PENDING";
     #[Hosts]
+    gated_active, 60, "The table of calls holds in ACTIVE_CONNECTION_PENDING with a closed ready gate";
+    #[Hosts]
+    gated_passive, 60, "The table of calls holds in COMPLETION_PENDING with a closed ready gate";
+    #[Hosts]
+    gated_ended, 60, "The table of calls holds in DISCONNECT_PENDING with a closed ready gate";
+    #[Hosts]
     connected, 60, "The table of calls holds in CONNECTED, on the active side";
     #[Hosts]
     connected_passive, 60, "The table of calls holds in CONNECTED, on the passive side";
@@ -61,6 +67,7 @@ calls! {
     DisconnectAbrupt,
     DisconnectGraceful,
     Reset,
+    Ready,
     Modify,
     PostRecv,
     PostSend,
@@ -142,6 +149,7 @@ fn carry_out(
         Call::DisconnectAbrupt => ep.disconnect(Close::Abrupt),
         Call::DisconnectGraceful => ep.disconnect(Close::Graceful),
         Call::Reset => ep.reset(),
+        Call::Ready => ep.ready(),
         Call::Modify => ep.modify(stage.whole()).map(drop),
         Call::PostRecv => ep.post_recv(&segment, 77, Default::default()),
         Call::PostSend => ep.post_send(&segment, 77, Default::default()),
@@ -280,7 +288,8 @@ fn unconfigured_tentative(context: &Context) -> Result<()> {
 }
 
 /// Calls on an endpoint that is connecting.
-const CALLS_WHILE_CONNECTING: [(Call, Want); 4] = [
+const CALLS_WHILE_CONNECTING: [(Call, Want); 5] = [
+    (Call::Ready, Stays),
     (Call::DisconnectAbrupt, DISCONNECTING),
     (Call::DisconnectGraceful, DISCONNECTING),
     (Call::PostRecv, Stays),
@@ -306,6 +315,35 @@ fn accepting(context: &Context) -> Result<()> {
     )
 }
 
+/// Calls on an established connection whose ready gate is closed.
+const CALLS_BEHIND_GATE: [(Call, Want); 5] = [
+    (Call::Ready, Becomes(&[Connected])),
+    (Call::DisconnectAbrupt, DISCONNECTING),
+    (Call::DisconnectGraceful, DISCONNECTING),
+    (Call::PostRecv, Stays),
+    (Call::Free, Gone),
+];
+
+fn gated_active(context: &Context) -> Result<()> {
+    let name = Subtype::INVALID_STATE_EP_ACTCONNPENDING;
+    check(context, ep_stage::gated_active, name, &CALLS_BEHIND_GATE)
+}
+
+fn gated_passive(context: &Context) -> Result<()> {
+    let name = Subtype::INVALID_STATE_EP_COMPLPENDING;
+    check(context, ep_stage::gated_passive, name, &CALLS_BEHIND_GATE)
+}
+
+fn gated_ended(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::Ready, DISCONNECTING),
+        (Call::DisconnectAbrupt, DISCONNECTING),
+        (Call::DisconnectGraceful, DISCONNECTING),
+        (Call::Free, Gone),
+    ];
+    check(context, ep_stage::gated_ended, Subtype::INVALID_STATE_EP_DISCPENDING, &rows)
+}
+
 /// Posts of all operations, in a state that accepts them.
 const POSTS: [(Call, Want); 7] = [
     (Call::PostRecv, Stays),
@@ -318,7 +356,8 @@ const POSTS: [(Call, Want); 7] = [
 ];
 
 /// Calls on a connected endpoint other than posts.
-const CALLS_WHILE_CONNECTED: [(Call, Want); 4] = [
+const CALLS_WHILE_CONNECTED: [(Call, Want); 5] = [
+    (Call::Ready, Stays),
     (Call::DisconnectAbrupt, DISCONNECTING),
     (Call::DisconnectGraceful, DISCONNECTING),
     (Call::BeDuplicated, Stays),

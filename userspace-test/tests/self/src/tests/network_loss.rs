@@ -16,7 +16,7 @@ use crate::hosts::Host;
 use crate::machine::{no_objects_left, DeviceGuard};
 use crate::rust::model::ep::{
     flushes_posts, may_post_recv, Configuration, ConnectionEvent as ModelEvent, Input, Network,
-    Phase, Progress,
+    Paths, Phase, Progress,
 };
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -44,13 +44,14 @@ fn may_be(phase: Phase) -> Vec<(Phase, Vec<ModelEvent>)> {
     let ends: &[Input] = match phase {
         Phase::Connecting(_) => &[Network::Unreachable.into(), Network::NonPeerRejected.into()],
         Phase::Accepting(_) => &[Network::AcceptFailed.into()],
-        Phase::Connected(_) | Phase::Draining => {
+        Phase::Gated(_) | Phase::Connected(_) | Phase::Draining => {
             &[Network::Broken.into(), Network::PeerDisconnected.into()]
         }
         Phase::Unconnected(_)
         | Phase::Reserved(_)
         | Phase::Passive(_)
         | Phase::Tentative(_)
+        | Phase::GatedEnded(_)
         | Phase::Flushing(_)
         | Phase::Disconnected
         | Phase::Freed => &[],
@@ -199,6 +200,12 @@ fn winds_up(context: &Context, end: &End) -> Result<()> {
     connection_over(&context.next(&end.connect)?)
 }
 
+/// Opens the ready gate.
+fn opens(context: &Context, stage: &Stage) -> Result<()> {
+    stage.end.ep.ready()?;
+    connection(&context.next(&stage.end.connect)?, ConnectionEvent::Established)
+}
+
 /// Completes the operation in progress.
 fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt) -> Result<()> {
     match phase {
@@ -231,6 +238,14 @@ fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt)
         }
         Phase::Accepting(_) => {
             stage.end.ep.disconnect(Close::Abrupt)?;
+            winds_up(context, &stage.end)
+        }
+        Phase::Gated(_) => {
+            opens(context, stage)?;
+            goes_on(context, stage, Phase::Connected(Paths::Plain), attempt)
+        }
+        Phase::GatedEnded(_) => {
+            opens(context, stage)?;
             winds_up(context, &stage.end)
         }
         Phase::Connected(_) => {
@@ -275,6 +290,9 @@ fn check(
     let now = phase_now(context, &stage, row.phase)?;
     if now != row.phase {
         println!("{}: now {now:?}", row.name);
+        if matches!(now, Phase::GatedEnded(_)) {
+            goes_on(context, &mut stage, now, attempt)?;
+        }
         // Soft-RoCE's own QP for connection management may have failed to send the disconnect.
         stage.end.ep.reset()?;
     } else {

@@ -57,6 +57,8 @@ impl Network {
                 (breaks, ep::Network::Broken.into()),
             ],
             Phase::Flushing(_) => &[(true, Progress::Idle.into())],
+            // No act closes a ready gate.
+            Phase::Gated(_) | Phase::GatedEnded(_) => &[],
             Phase::Unconnected(_)
             | Phase::Passive(_)
             | Phase::Tentative(_)

@@ -106,6 +106,7 @@ pub fn rows() -> Vec<Row> {
         EP_GET_STATUS { handle } Ep => INVALID_HANDLE_EP;
         EP_SET_WATERMARK { handle } Ep => INVALID_HANDLE_EP;
         EP_RECV_QUERY { handle } Ep => INVALID_HANDLE_EP;
+        EP_READY { handle } Ep => INVALID_HANDLE_EP;
         EP_CONNECT { handle } Ep => INVALID_HANDLE_EP;
         EP_DISCONNECT { handle } Ep => INVALID_HANDLE_EP;
         EP_PRIVATE_DATA { handle } Ep => INVALID_HANDLE_EP;

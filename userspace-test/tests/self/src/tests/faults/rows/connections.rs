@@ -38,6 +38,7 @@ pub const ROWS: &[Row] = rows! {
     EP_DUP_CONNECT: other_caller, |(caller, pair)| {
         caller.dup_connect(&pair.client.ep, None, b"again", libkdapl::Qos::BestEffort)
     };
+    EP_READY: connected, |pair| pair.client.ep.ready();
     EP_DISCONNECT "abrupt": connected, |pair| pair.client.ep.disconnect(Close::Abrupt);
     EP_DISCONNECT "graceful": connected, |pair| pair.client.ep.disconnect(Close::Graceful);
     EP_PRIVATE_DATA: connected, |pair| pair.client.ep.private_data();
