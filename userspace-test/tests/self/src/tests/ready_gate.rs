@@ -300,7 +300,7 @@ fn failures_pass(context: &Context) -> Result<()> {
 
 fn time_out_stops(context: &Context) -> Result<()> {
     let pair = Pair::unconnected(context, MERGED)?;
-    let timeout = context.scaled(Duration::from_secs(1));
+    let timeout = context.scaled(Duration::from_millis(200));
     pair.request(context, timeout, true)?;
     pair.listener.request(context)?.accept(&pair.server.ep, &[])?;
     established(context, &pair.server)?;
