@@ -65,6 +65,7 @@
 //! | `Pz::regions` | spinlock, irq-safe | the memory that the LMR contexts of a Protection Zone name |
 //! | `Pz::bound` | spinlock, irq-safe | the memory that the RMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
+//! | `EpContext::past_traffic` | spinlock, irq-safe | counts of Endpoints that were freed |
 //!
 //! No other lock is taken while one of these is held:
 //!
@@ -86,7 +87,8 @@
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.
 //!
-//! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has
+//! The table of users' accounts (`sys/user.rs`) and the list of open adapters (`sys/adapters.rs`)
+//! each have a mutex below all other mutexes. `kapi/` has
 //! one above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked
 //! up.
 //!

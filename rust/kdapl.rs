@@ -72,6 +72,7 @@ struct Kdapl {
     client: rdma::client::Registration,
     queue: sys::workqueue::OwnedQueue,
     accounts: sys::user::Registration,
+    listing: sys::adapters::Registration,
 }
 
 /// Contents of `debugfs/kdapl/objects`.
@@ -96,6 +97,7 @@ impl InPlaceModule for Kdapl {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(|| {
             let accounts = sys::user::Registration::new();
+            let listing = sys::adapters::Registration::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
@@ -112,6 +114,7 @@ impl InPlaceModule for Kdapl {
                 chardev <- chardev::fops::Registration::new(),
                 queue,
                 accounts,
+                listing,
             }? Error))
         })
     }

@@ -5,6 +5,7 @@
 //! They are written as if for the `kernel` crate. Names and signatures follow its own where these
 //! exist, so that the abstraction of a later kernel can replace the one here.
 
+pub(crate) mod adapters;
 pub(crate) mod census;
 pub(crate) mod cred;
 pub(crate) mod debugfs;
@@ -15,6 +16,7 @@ pub(crate) mod mapped_memory;
 pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod poll;
+pub(crate) mod process;
 pub(crate) mod random;
 pub(crate) mod rcu;
 pub(crate) mod task;

@@ -16,6 +16,7 @@ mod request;
 mod rmr;
 mod service;
 mod srq;
+mod stat;
 
 use super::client::Client;
 use crate::{
@@ -221,6 +222,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_IA_QUERY => ia::query,
         kdapl_ioctl_KDAPL_IOC_IA_CLOSE => ia::close as dat_ia_close,
         kdapl_ioctl_KDAPL_IOC_PORT_GET => ia::port_get,
+        kdapl_ioctl_KDAPL_IOC_IA_STAT => stat::ia_stat,
         kdapl_ioctl_KDAPL_IOC_PZ_CREATE => memory::pz_create,
         kdapl_ioctl_KDAPL_IOC_PZ_FREE => memory::pz_free,
         kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create as dat_lmr_create,

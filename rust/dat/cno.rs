@@ -56,7 +56,8 @@ use crate::{
 };
 use kernel::sync::atomic::{
     Acquire,
-    Atomic, //
+    Atomic,
+    Relaxed, //
 };
 
 /// EVDs that may trigger a CNO, by handle.
@@ -189,6 +190,11 @@ impl Cno {
             evds: inner.table.evds(),
             triggered: inner.table.triggered(),
         }
+    }
+
+    /// Returns the number of threads that wait.
+    pub(in crate::dat) fn waiters(&self) -> u32 {
+        u32::try_from(self.waiters.load(Relaxed)).unwrap_or(0)
     }
 
     /// Replaces the agent: `dat_cno_modify_agent`.

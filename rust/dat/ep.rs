@@ -117,6 +117,7 @@ use crate::{
             HandleKind, //
         },
         requests::Requests,
+        traffic::Traffic, //
     },
     rdma::qp::Qp,
     sys::{
@@ -189,6 +190,8 @@ struct Inner {
     /// full.
     drain_pause: u32,
     connection: Connection,
+    /// DTOs that have completed since the creation.
+    traffic: Traffic,
     /// Ready gate of the attempt or connection.
     gate: ReadyGate,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
@@ -236,6 +239,7 @@ impl Inner {
             registrations: Registrations::none(),
             named: Named::new(domain, &attr, parts_srq.as_deref(), flags)?,
             connection: Connection::none(domain.ia.attr().address),
+            traffic: Traffic::default(),
             gate: ReadyGate::Open,
             held: HeldQueue::new(KVVec::new()),
             life: 0,

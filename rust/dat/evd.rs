@@ -272,6 +272,11 @@ impl Evd {
         )?)
     }
 
+    /// Returns whether a thread waits.
+    pub(in crate::dat) fn has_waiter(&self) -> bool {
+        self.wakeup.waiter.is_taken()
+    }
+
     /// Returns the parameters: `dat_evd_query`.
     pub(crate) fn query(self: &Arc<Self>) -> Param {
         let (cno, enabled) = self.wakeup.link.query();

@@ -11,6 +11,7 @@ mod consumer;
 mod fmr;
 mod parts;
 mod place;
+mod stat;
 mod tables;
 
 pub(crate) use self::{
@@ -64,6 +65,7 @@ use crate::{
     },
     rdma::device::Device,
     sys::{
+        adapters::Listing,
         census::{
             self,
             Counted, //
@@ -85,6 +87,7 @@ pub(crate) struct Ia {
     csps: Arc<Objects<Csp>>,
     /// State of the service points. It leads to the tables of EVDs, Endpoints and requests.
     passive: Arc<passive::PassiveContext>,
+    listing: Listing,
     _counted: Counted,
 }
 
@@ -130,11 +133,23 @@ impl Ia {
         let base = IaBase::new(handle, net, place, consumer == Consumer::Kernel)?;
         let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
         let this = Self::new(base, &device, qlen)?;
-        if let Err(error) = device.watch(this.clone()) {
+        if let Err(error) = this.announce(&device) {
             let _ = this.shut_down(Until::Done);
             return Err(error.into());
         }
         Ok(this)
+    }
+
+    /// Adds the adapter to the list of open ones, and to those that a removal of its device ends.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, `ENODEV`.
+    fn announce(self: &Arc<Self>, device: &Device) -> Result {
+        self.listing.begin(self.clone())?;
+        device
+            .watch(self.clone())
+            .inspect_err(|_| self.listing.end())
     }
 
     /// Creates an adapter with its tables and its asynchronous EVD.
@@ -186,6 +201,7 @@ impl Ia {
             csps: Objects::new(user)?,
             passive: passive::PassiveContext::new(endpoints, Objects::new(user)?)?,
             base,
+            listing: Listing::none(),
             _counted: Counted::new(census::Kind::Ia),
         };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
@@ -215,6 +231,7 @@ impl Ia {
             ));
         }
         self.shut_down(until)?;
+        self.listing.end();
         self.passive.endpoints.stop_watch();
         if let Some(link) = self.base.unlink() {
             link.device.unwatch(&**self);

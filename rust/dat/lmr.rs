@@ -141,6 +141,11 @@ struct Backing {
 }
 
 impl Lmr {
+    /// Returns the length in bytes.
+    pub(in crate::dat) fn length(&self) -> u64 {
+        self.param.length
+    }
+
     /// Registers memory of the calling process: `dat_lmr_create`. Returns the handle and the
     /// parameters.
     ///

@@ -13,6 +13,7 @@
 #include "net.c"
 #include "pin.c"
 #include "poll.c"
+#include "process.c"
 #include "rcu.c"
 #include "self_path.c"
 #include "task.c"

@@ -27,6 +27,7 @@ struct ib_wc;
 struct mem_cgroup;
 struct net;
 struct page;
+struct pid;
 struct poll_table_struct;
 struct rcu_work;
 struct rdma_cgroup;
@@ -75,6 +76,14 @@ void kdapl_helper_stay_loaded(void);
 /* pin.c */
 s64 kdapl_helper_may_pin(u64 start, u64 length);
 u64 kdapl_helper_machine_pages(void);
+
+/* process.c */
+#define KDAPL_COMM_LEN	16
+struct pid *kdapl_helper_current_process(void);
+void kdapl_helper_put_pid(struct pid *pid);
+u32 kdapl_helper_pid_number(struct pid *pid);
+void kdapl_helper_current_comm(u8 comm[KDAPL_COMM_LEN]);
+u32 kdapl_helper_uid_number(const struct cred *cred);
 
 /* rcu.c */
 void *kdapl_helper_tree_get(struct __genradix *tree, size_t index);
@@ -214,6 +223,7 @@ enum kdapl_ioctl {
 	KDAPL_IOC_IA_QUERY = KDAPL_IA_QUERY,
 	KDAPL_IOC_IA_CLOSE = KDAPL_IA_CLOSE,
 	KDAPL_IOC_PORT_GET = KDAPL_PORT_GET,
+	KDAPL_IOC_IA_STAT = KDAPL_IA_STAT,
 	KDAPL_IOC_PZ_CREATE = KDAPL_PZ_CREATE,
 	KDAPL_IOC_PZ_FREE = KDAPL_PZ_FREE,
 	KDAPL_IOC_EVD_CREATE = KDAPL_EVD_CREATE,

@@ -50,6 +50,16 @@ impl Identity {
         }
     }
 
+    /// Returns the effective user ID as a number in the caller's user namespace, or the overflow
+    /// number.
+    ///
+    /// Context: process.
+    pub(crate) fn user_number(&self) -> u32 {
+        let cred: *const _ = self.cred.as_ptr();
+        // SAFETY: The reference keeps the credentials alive.
+        unsafe { bindings::kdapl_helper_uid_number(cred.cast()) }
+    }
+
     /// Returns the effective user ID.
     pub(crate) fn user(&self) -> Kuid {
         self.cred.euid()

@@ -96,6 +96,7 @@ messages!(
     kdapl_handle,
     kdapl_ia_close => HEADER,
     kdapl_ia_open,
+    kdapl_ia_stat,
     kdapl_ia_query from bindings::KDAPL_IA_QUERY_SIZE_MIN,
     kdapl_lmr_create,
     kdapl_lmr_query,

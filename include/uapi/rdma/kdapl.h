@@ -154,6 +154,82 @@ struct kdapl_port {
 	__u32 max_message_size;
 };
 
+/* Bytes of the name of a process, with the zero byte at the end. */
+#define KDAPL_PROCESS_NAME_MAX	16
+
+/**
+ * struct kdapl_ia_stat - KDAPL_IA_STAT: statistics of an open IA, of any process or kernel module
+ * @hdr: header; @hdr.ret is DAT_PROVIDER_NOT_FOUND if there is no further IA
+ * @serial: in: the serial number of the last IA, or 0; out: that of the next IA that the caller may see
+ * @age_ns: out: nanoseconds since the IA was opened
+ * @requests: out: number of sends, RDMA operations and atomics that have completed with success
+ * @request_bytes: out: bytes that they have transferred
+ * @receives: out: number of receives that have completed with success
+ * @receive_bytes: out: bytes that they have received
+ * @failures: out: number of DTOs and local requests that have failed; flushed ones do not count
+ * @connections_established: out: number of connections that were established
+ * @connections_broken: out: number of connections that have ended with BROKEN
+ * @events_queued: out: number of events in all EVDs
+ * @memory: out: bytes of all LMRs
+ * @pid: out: process that opened the IA, in the caller's PID namespace; 0 for a kernel module, and for a
+ *         process that has no number there or has ended
+ * @uid: out: user of the process, in the caller's user namespace
+ * @is_kernel: out: 1 for the IA of a kernel module
+ * @connections: out: number of connections
+ * @requests_outstanding: out: number of requests that are posted and have not completed
+ * @receives_outstanding: out: the same for receives that are posted to EPs
+ * @waiters: out: number of threads that wait for an EVD or a CNO
+ * @pzs: out: number of objects, like the following members
+ * @lmrs: out
+ * @rmrs: out
+ * @cnos: out
+ * @evds: out
+ * @eps: out
+ * @srqs: out
+ * @psps: out
+ * @rsps: out
+ * @csps: out
+ * @crs: out
+ * @name: out: name that the process had when it opened the IA, NUL-terminated
+ * @adapter_name: out: name of the RDMA device, NUL-terminated
+ *
+ * Counts start when the IA is opened. Needs no open IA, like KDAPL_DEVICE_GET.
+ */
+struct kdapl_ia_stat {
+	struct kdapl_hdr hdr;
+	__u64 serial;
+	__u64 age_ns;
+	__u64 requests;
+	__u64 request_bytes;
+	__u64 receives;
+	__u64 receive_bytes;
+	__u64 failures;
+	__u64 connections_established;
+	__u64 connections_broken;
+	__u64 events_queued;
+	__u64 memory;
+	__u32 pid;
+	__u32 uid;
+	__u32 is_kernel;
+	__u32 connections;
+	__u32 requests_outstanding;
+	__u32 receives_outstanding;
+	__u32 waiters;
+	__u32 pzs;
+	__u32 lmrs;
+	__u32 rmrs;
+	__u32 cnos;
+	__u32 evds;
+	__u32 eps;
+	__u32 srqs;
+	__u32 psps;
+	__u32 rsps;
+	__u32 csps;
+	__u32 crs;
+	__u8 name[KDAPL_PROCESS_NAME_MAX];
+	__u8 adapter_name[KDAPL_NAME_MAX];
+};
+
 /**
  * struct kdapl_ia_open - KDAPL_IA_OPEN: open an IA
  * @hdr: header
@@ -1441,6 +1517,7 @@ struct kdapl_srq_number {
 #define KDAPL_IA_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x02, struct kdapl_ia_query)
 #define KDAPL_IA_CLOSE		_IOWR(KDAPL_IOC_MAGIC, 0x03, struct kdapl_ia_close)
 #define KDAPL_PORT_GET		_IOWR(KDAPL_IOC_MAGIC, 0x04, struct kdapl_port)
+#define KDAPL_IA_STAT		_IOWR(KDAPL_IOC_MAGIC, 0x05, struct kdapl_ia_stat)
 
 #define KDAPL_PZ_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x10, struct kdapl_handle)
 #define KDAPL_PZ_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x11, struct kdapl_handle)

@@ -12,7 +12,8 @@ use crate::{
             Choice, //
         },
         allowance::Item,
-        handle::Handle, //
+        handle::Handle,
+        stat::Owner, //
     },
     rdma::{
         addr::SockAddr,
@@ -26,11 +27,13 @@ use crate::{
     sys::{
         memcg::MemCgroup,
         net::NetRef,
+        process::Process,
         thread::Identity,
         user::{
             FixedCharge,
             User, //
         },
+        wait::now, //
     },
 };
 use kernel::{
@@ -76,6 +79,10 @@ pub(crate) struct IaBase {
     mem_cgroup: MemCgroup,
     /// User that is charged for the adapter's objects.
     user: User,
+    /// Process that opened the adapter; `None` for a kernel module.
+    process: Option<Process>,
+    /// Time at which the adapter was opened, in nanoseconds of `CLOCK_MONOTONIC`.
+    opened: i64,
     /// Charge for the adapter itself.
     _object: FixedCharge,
     /// The consumer is a kernel module. Memory of the kernel that a DTO in flight names must not be
@@ -115,6 +122,7 @@ impl IaBase {
         };
         let user = User::current()?;
         let object = user.hold(Item::Object, 1)?;
+        let process = (!is_of_kernel).then(Process::current).transpose()?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -125,6 +133,8 @@ impl IaBase {
                 net,
                 mem_cgroup: MemCgroup::current(),
                 user,
+                process,
+                opened: now(),
                 _object: object,
                 is_of_kernel,
                 reserved_lmr: Atomic::new(0),
@@ -243,6 +253,32 @@ impl IaBase {
     /// Returns the user that is charged for the adapter's objects.
     pub(in crate::dat) fn user(&self) -> &User {
         &self.user
+    }
+
+    /// Returns the consumer, with numbers of the calling process's namespaces.
+    ///
+    /// Context: process.
+    pub(in crate::dat) fn owner_for_reader(&self) -> Owner {
+        let uid = self.identity.user_number();
+        match &self.process {
+            None => Owner {
+                uid,
+                is_kernel: true,
+                ..Owner::default()
+            },
+            Some(process) => Owner {
+                pid: process.number(),
+                uid,
+                name: process.name(),
+                is_kernel: false,
+            },
+        }
+    }
+
+    /// Returns the nanoseconds since the adapter was opened.
+    pub(in crate::dat) fn age_ns(&self) -> u64 {
+        let age = now().wrapping_sub(self.opened);
+        u64::try_from(age).unwrap_or(0)
     }
 
     /// Checks whether the consumer may hand requests to the consumer of `other`, in the same

@@ -27,12 +27,21 @@ use crate::{
             SrqWrId,
             WrId, //
         },
+        stat::ConnectionCounts,
+        traffic::Traffic, //
     },
-    rdma::wc::Wc, //
+    rdma::wc::Wc,
+    sys::lock::{
+        new_spinlock_irq,
+        SpinLockIrq, //
+    },
 };
 use kernel::{
     new_delayed_work,
-    sync::atomic::Atomic,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
     workqueue::DelayedWork, //
 };
 
@@ -51,6 +60,13 @@ pub(crate) struct EpContext {
     pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
+    /// Number of connections that were established.
+    pub(super) established: Atomic<i64>,
+    /// Number of connections that have ended with BROKEN.
+    pub(super) broken: Atomic<i64>,
+    /// DTOs of Endpoints that were freed.
+    #[pin]
+    pub(super) past_traffic: SpinLockIrq<Traffic>,
     /// Number of threads that end Endpoints, whose handles are invalid already.
     pub(super) ends: Atomic<i32>,
     #[pin]
@@ -78,11 +94,29 @@ impl EpContext {
                 sink,
                 evd_domain,
                 connections: Atomic::new(0),
+                established: Atomic::new(0),
+                broken: Atomic::new(0),
+                past_traffic <- new_spinlock_irq!(Traffic::default(), "EpContext::past_traffic"),
                 ends: Atomic::new(0),
                 watch <- new_delayed_work!("EpContext::watch"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?)
+    }
+
+    /// Returns the numbers of connections.
+    pub(in crate::dat) fn connection_counts(&self) -> ConnectionCounts {
+        let total = |count: &Atomic<i64>| u64::try_from(count.load(Relaxed)).unwrap_or(0);
+        ConnectionCounts {
+            current: u32::try_from(self.connections.load(Relaxed)).unwrap_or(0),
+            established: total(&self.established),
+            broken: total(&self.broken),
+        }
+    }
+
+    /// Returns the counts of the Endpoints that were freed.
+    pub(in crate::dat) fn past_traffic(&self) -> Traffic {
+        *self.past_traffic.lock()
     }
 
     /// Reports an asynchronous event. Context: any, including hard IRQ.

@@ -79,6 +79,9 @@ impl Ep {
     /// Queues a connection event. BROKEN becomes an asynchronous event if the consumer wants no
     /// connection events.
     fn report_connection(&self, inner: &Inner, event: ConnectionEvent) {
+        if event == ConnectionEvent::Broken {
+            self.domain.connection_broke();
+        }
         if event == ConnectionEvent::Broken && inner.parts.discard_connection_events() {
             return self.report_broken();
         }

@@ -134,6 +134,8 @@ impl Ep {
         // The drop may release the last references, which sleeps, so it follows the lock.
         let parts = {
             let mut inner = self.inner.lock();
+            let traffic = core::mem::take(&mut inner.traffic);
+            self.domain.past_traffic.lock().add(&traffic);
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),

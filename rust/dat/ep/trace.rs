@@ -119,15 +119,17 @@ impl Ep {
         }
     }
 
-    /// Traces the completion of a DTO.
+    /// Counts and traces the completion of a DTO.
     #[inline(always)]
-    pub(super) fn trace_complete(
+    pub(super) fn count_completion(
         &self,
         inner: &mut Inner,
         slot: u32,
         dto: &Dto,
-        DtoResult { status, length, .. }: DtoResult,
+        result: DtoResult,
     ) {
+        let DtoResult { status, length, .. } = result;
+        inner.traffic.count(dto, result);
         trace::ep_complete(|| (self.dto_fields(inner, slot, dto, length), status.name()));
         if let Some(journal) = inner.trace.journal() {
             journal.complete(now(), slot, dto, status, length);

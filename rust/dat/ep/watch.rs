@@ -37,6 +37,7 @@ impl EpContext {
     /// Counts a new connection. The first one starts the work item. Context: any that may take a
     /// spinlock.
     pub(super) fn connection_began(self: &Arc<Self>) {
+        self.established.fetch_add(1, Relaxed);
         if self.connections.fetch_add(1, Full) == 0 {
             self.schedule();
         }
@@ -46,6 +47,11 @@ impl EpContext {
     /// connections.
     pub(super) fn connection_ended(&self) {
         self.connections.fetch_sub(1, Full);
+    }
+
+    /// Counts a connection that ends with BROKEN.
+    pub(super) fn connection_broke(&self) {
+        self.broken.fetch_add(1, Relaxed);
     }
 
     /// Stops the work item. The caller has ended all connections.

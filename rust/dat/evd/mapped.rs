@@ -81,7 +81,7 @@ impl Evd {
 
     /// Returns the number of events that can be taken, without the completions in the completion
     /// queues.
-    pub(super) fn queued(&self) -> u32 {
+    pub(in crate::dat) fn queued(&self) -> u32 {
         self.queue.ring.len().saturating_add(self.handed_over())
     }
 

@@ -12,6 +12,7 @@ pub const DEFAULT_PORT: u16 = 7174;
 /// Shown after the help of the program.
 const AFTER_HELP: &str = "Examples:
   kdapltest devices               lists the RDMA devices
+  kdapltest stat --watch          shows who uses them, and how much
   kdapltest demo                  runs a server and a client on this machine
   kdapltest server                serves clients; then, on another machine:
   kdapltest ping 10.7.0.1         measures latency and context switches
@@ -49,6 +50,17 @@ pub enum Command {
   kdapltest devices --json
   kdapltest devices >/dev/null; [ $? != 3 ] || echo 'no RDMA device'")]
     Devices,
+    /// Shows the open adapters of this machine by process: objects, connections, rates and errors
+    #[command(
+        after_help = "Sees the adapters of its own user; with CAP_NET_ADMIN those of all users and of
+kernel modules, in its network namespace.
+
+Examples:
+  kdapltest stat                       once; rates are since an adapter was opened
+  kdapltest stat --watch               every second, until Ctrl-C
+  kdapltest stat --json | jq '.[] | select(.connections_broken > 0)'"
+    )]
+    Stat(StatArgs),
     /// Serves clients until Ctrl-C: echoes messages or offers memory, as each client requests
     #[command(after_help = "Examples:
   kdapltest server                     serves any number of clients
@@ -100,6 +112,7 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Devices => "devices",
+            Self::Stat(_) => "stat",
             Self::Server(_) => "server",
             Self::Ping(_) => "ping",
             Self::Bandwidth(_) => "bandwidth",
@@ -111,6 +124,16 @@ impl Command {
             Self::Schema => "schema",
         }
     }
+}
+
+#[derive(Args)]
+pub struct StatArgs {
+    /// Shows them again and again, so many seconds apart
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+    pub watch: Option<u64>,
+    /// Ends after showing them so often
+    #[arg(short = 'n', long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
 }
 
 #[derive(Args)]

@@ -22,6 +22,7 @@ mod report;
 mod schema;
 mod server;
 mod side;
+mod stat;
 mod status;
 mod stop;
 mod stream;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<()> {
     match &cli.command {
         Command::Devices => devices::run(cli.json),
+        Command::Stat(args) => stat::run(args, cli.json),
         Command::Server(args) => server::run(args, cli.json),
         Command::Ping(args) => ping::run(args, cli.json),
         Command::Bandwidth(args) => bandwidth::run(args, cli.json),

@@ -2,7 +2,9 @@
 //! `kdapltest schema`: the JSON Schema of what each command prints with `--json`. It is derived from
 //! the types that are printed.
 
-use crate::{bandwidth, connect, demo, devices, output, ping, server, status, stream, transaction};
+use crate::{
+    bandwidth, connect, demo, devices, output, ping, server, stat, status, stream, transaction,
+};
 use anyhow::Result;
 use schemars::{schema_for, Schema};
 use std::collections::BTreeMap;
@@ -15,6 +17,7 @@ pub fn run() -> Result<()> {
 fn schemas() -> BTreeMap<&'static str, Schema> {
     BTreeMap::from([
         ("devices", schema_for!(Vec<devices::Device>)),
+        ("stat", schema_for!(Vec<stat::Record>)),
         ("server: first line", schema_for!(server::Listening)),
         ("server: line of each client", schema_for!(server::Served)),
         ("ping", schema_for!(ping::Outcome)),

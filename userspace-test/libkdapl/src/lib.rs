@@ -59,6 +59,7 @@ pub mod raw;
 mod rmr;
 mod service;
 mod srq;
+mod stat;
 pub mod sys;
 mod time;
 
@@ -81,6 +82,7 @@ pub use raw::Buffer;
 pub use rmr::{Rmr, RmrBinding, RmrQuery};
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
 pub use srq::{Srq, SrqQuery};
+pub use stat::{ia_stats, IaStat};
 pub use time::Monotonic;
 
 /// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from

@@ -94,7 +94,7 @@ messages! {
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
     kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
     kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query, kdapl_cno_wait,
-    kdapl_cno_fd, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query, kdapl_srq_number,
+    kdapl_cno_fd, kdapl_ia_stat, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query, kdapl_srq_number,
 }
 
 /// The requests, each with its message type.
@@ -105,6 +105,7 @@ pub mod call {
     calls! {
         DEVICE_GET: kdapl_device = IOC_KDAPL_DEVICE_GET, "dat_registry_list_providers";
         PORT_GET: kdapl_port = IOC_KDAPL_PORT_GET, "port query";
+        IA_STAT: kdapl_ia_stat = IOC_KDAPL_IA_STAT, "adapter statistics";
         IA_OPEN: kdapl_ia_open = IOC_KDAPL_IA_OPEN, "dat_ia_open";
         IA_QUERY: kdapl_ia_query = IOC_KDAPL_IA_QUERY, "dat_ia_query";
         IA_CLOSE: kdapl_ia_close = IOC_KDAPL_IA_CLOSE, "dat_ia_close";

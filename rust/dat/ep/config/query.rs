@@ -11,7 +11,10 @@ use crate::{
             Handles, //
         },
     },
-    model::ep::State,
+    model::{
+        ep::State,
+        stat::Stat, //
+    },
     rdma::addr::SockAddr, //
 };
 
@@ -64,6 +67,15 @@ impl Ep {
             receives: inner.receives_outstanding(),
             requests: inner.requests.outstanding_of_consumer(),
         }
+    }
+
+    /// Adds the Endpoint's numbers to the statistics of its adapter.
+    pub(in crate::dat) fn add_to(&self, stat: &mut Stat) {
+        let inner = self.inner.lock();
+        stat.traffic.add(&inner.traffic);
+        stat.receives = stat.receives.saturating_add(inner.receives_outstanding());
+        let requests = inner.requests.outstanding_of_consumer();
+        stat.requests = stat.requests.saturating_add(requests);
     }
 
     /// Returns the private data of the peer's accept or reject.

@@ -149,7 +149,7 @@ impl Ep {
             };
             let ok = status == DtoStatus::Success;
             inner.registrations.end(wr.slot, &dto, ok);
-            self.trace_complete(&mut inner, wr.slot, &dto, result);
+            self.count_completion(&mut inner, wr.slot, &dto, result);
             let stands = matches!(inner.phase, Phase::Connected(_))
                 && inner.demand.is_none()
                 && inner.watch.is_none();

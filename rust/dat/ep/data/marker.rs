@@ -51,7 +51,7 @@ impl Ep {
                 length: dto.length,
                 extra: 0,
             };
-            self.trace_complete(inner, earlier, &dto, result);
+            self.count_completion(inner, earlier, &dto, result);
         }
     }
 

@@ -188,6 +188,7 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("", "backlog", Kind::UpTo(4)),
     ("", "vector", Kind::UpTo(2)),
     ("", "index", Kind::UpTo(3)),
+    ("IA_STAT", "serial", Kind::UpTo(8)),
     ("PORT_GET", "device", Kind::UpTo(3)),
     ("PORT_GET", "port", Kind::UpTo(2)),
     ("PORT_GET", "address_index", Kind::UpTo(3)),

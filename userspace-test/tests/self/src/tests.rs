@@ -58,6 +58,7 @@ mod hostile_caller;
 mod hostile_listener;
 mod ia;
 mod ia_close;
+mod ia_stat;
 mod immediate;
 pub mod integrity;
 mod interop;
@@ -228,6 +229,7 @@ pub fn all() -> Vec<Test> {
         user_limits::TESTS,
         user_device_share::TESTS,
         ia_close::TESTS,
+        ia_stat::TESTS,
         ioctl::TESTS,
         ioctl_versions::TESTS,
         handles::TESTS,

@@ -31,7 +31,7 @@ const DELAYS: [Duration; 3] =
 const MOST: u32 = 50;
 
 /// Calls that work without an adapter.
-const WITHOUT_ADAPTER: [&str; 3] = ["DEVICE_GET", "PORT_GET", "IA_OPEN"];
+const WITHOUT_ADAPTER: [&str; 4] = ["DEVICE_GET", "PORT_GET", "IA_STAT", "IA_OPEN"];
 
 fn adapters(context: &Context) -> Result<()> {
     Race { context, how: How::Adapter }.against_all()

@@ -274,10 +274,25 @@ fn view_of(context: &Context, pair: Pair, active: bool) -> Stage {
     stage
 }
 
+/// RDMA reads that the peer of a gated endpoint accepts and makes. Fewer than the default, so that
+/// the negotiated number differs from the endpoint's own.
+const PEER_READS: u32 = 3;
+
 /// Connects a pair, of which one side closes its ready gate. Returns the view of that side.
 fn gated(context: &Context, active: bool) -> Result<Stage> {
     let pair = Pair::unconnected(context, Shape::default())?;
+    let reads = EpChange::new().max_rdma_read_in(PEER_READS).max_rdma_read_out(PEER_READS);
+    let (end, peer) =
+        if active { (&pair.client, &pair.server) } else { (&pair.server, &pair.client) };
+    peer.ep.modify(reads)?;
+    let depths = || -> Result<_> {
+        let attr = end.ep.query()?.raw.attr;
+        Ok((attr.max_rdma_read_in, attr.max_rdma_read_out))
+    };
+    let own = depths()?;
     pair.connect_gated(context, Gated { client: active, server: !active })?;
+    // The peer may be established earlier. Only the negotiated depths tell.
+    context.until("the connection is established", || Ok(depths()? != own))?;
     Ok(view_of(context, pair, active))
 }
 

@@ -108,7 +108,7 @@ fn failed_handoff_keeps_request(context: &Context) -> Result<()> {
 }
 
 /// Runs `action` in a thread of another user without capabilities, on the server's host.
-fn as_user<T: Send>(
+pub fn as_user<T: Send>(
     context: &Context,
     user: u32,
     action: impl FnOnce(&Context) -> Result<T> + Send,

@@ -147,6 +147,8 @@ fn schema(context: &Context) -> Result<()> {
         fits(lines.next().context("no line")?, &schemas["server: first line"])?;
         lines.try_for_each(|line| fits(line, &schemas["server: line of each client"]))?;
     }
+    let _open = context.open()?;
+    fits(&kdapltest(&["stat", "--json"])?.1, &schemas["stat"]).context("stat")?;
     fits(&kdapltest(&["devices", "--json"])?.1, &schemas["devices"]).context("devices")
 }
 

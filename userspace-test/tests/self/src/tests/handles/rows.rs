@@ -36,9 +36,10 @@ pub struct Row {
 }
 
 /// Calls without a handle.
-pub const WITHOUT: [u32; 7] = [
+pub const WITHOUT: [u32; 8] = [
     call::DEVICE_GET.request(),
     call::PORT_GET.request(),
+    call::IA_STAT.request(),
     call::IA_OPEN.request(),
     call::IA_QUERY.request(),
     call::IA_CLOSE.request(),

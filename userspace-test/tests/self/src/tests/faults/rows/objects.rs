@@ -8,7 +8,7 @@ use crate::hosts::ASYNC_QLEN;
 use crate::raw;
 use anyhow::Result;
 use libkdapl::raw::{call, Device};
-use libkdapl::sys::{kdapl_device, kdapl_ia_open, kdapl_port, KDAPL_ABI_VERSION};
+use libkdapl::sys::{kdapl_device, kdapl_ia_open, kdapl_ia_stat, kdapl_port, KDAPL_ABI_VERSION};
 use libkdapl::{Buffer, Close, Cno, Ep, EpConfig, Error, Evd, EvdFlags, Ia, Rmr, Srq, Type};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,9 @@ pub const ROWS: &[Row] = rows! {
     };
     PORT_GET: device, |device| {
         raw::call(&device.0, call::PORT_GET, &mut kdapl_port { port: 1, ..Default::default() })
+    };
+    IA_STAT: open, |ia| {
+        raw::call(ia.device(), call::IA_STAT, &mut kdapl_ia_stat::default())
     };
     IA_OPEN: device, |device| raw::call(&device.0, call::IA_OPEN, &mut device.1);
     IA_QUERY: open, |ia| ia.query();
