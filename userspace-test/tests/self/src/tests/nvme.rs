@@ -2,6 +2,11 @@
 //! Tests of `kdapl_nvmet.ko` with the stock host `nvme-rdma`, and of `kdapl_nvme.ko` (`host`) with
 //! the stock target and ours. They need Debian's kernel and a guest with its NVMe modules.
 
+use crate::context::Context;
+use crate::machine;
+use crate::nvme::{Pair, PortSettings, Target};
+use anyhow::{Context as _, Result};
+
 pub mod connect;
 pub mod ends;
 pub mod host;
@@ -13,3 +18,22 @@ pub mod hostile;
 pub mod io;
 pub mod link;
 mod load;
+
+/// The stock host with our target.
+const STOCK_HOST: [Pair; 1] = [Pair::StockHost];
+
+/// Calls a test with a target, and a host, of each of these kinds.
+fn each(
+    context: &Context,
+    pairs: &[Pair],
+    settings: PortSettings,
+    test: impl Fn(&Target) -> Result<()>,
+) -> Result<()> {
+    for &pair in pairs {
+        let target = Target::of(context, pair, settings)?;
+        test(&target).with_context(|| format!("with {pair:?}"))?;
+        drop(target);
+        machine::no_objects_left(1.0).with_context(|| format!("after {pair:?}"))?;
+    }
+    Ok(())
+}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Connections of hosts: discovery, queues, resets, ends.
 
+use super::{each, STOCK_HOST};
 use crate::context::Context;
 use crate::expect::same;
-use crate::nvme::{Target, NQN};
+use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
 use std::process::Command;
@@ -20,17 +21,28 @@ tests! { #![Nvme]
 }
 
 fn connects(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    let controller = target.connect("")?;
-    same("state", controller.attribute("state")?.as_str(), "live")?;
-    same("transport", controller.attribute("transport")?.as_str(), "rdma")?;
-    let disk = controller.disk(context)?;
-    disk.write(0, &[7; 4096])?;
-    same("byte", disk.read(0, 512)?[0], 7)?;
-    drop(disk);
-    controller.delete()?;
-    ensure!(!controller.exists(), "the controller exists after its deletion");
-    Ok(())
+    connect_and_disconnect(context, &STOCK_HOST, "rdma")
+}
+
+/// Connects by a transport, moves blocks, and disconnects.
+pub(super) fn connect_and_disconnect(
+    context: &Context,
+    pairs: &[Pair],
+    transport: &str,
+) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        same("state", controller.attribute("state")?.as_str(), "live")?;
+        same("transport", controller.attribute("transport")?.as_str(), transport)?;
+        let disk = controller.disk(context)?;
+        disk.write(0, &[7; 4096])?;
+        same("byte", disk.read(0, 512)?[0], 7)?;
+        same("byte of the target", target.disk()?.read(0, 512)?[0], 7)?;
+        drop(disk);
+        controller.delete()?;
+        ensure!(!controller.exists(), "the controller exists after its deletion");
+        Ok(())
+    })
 }
 
 fn discovery(context: &Context) -> Result<()> {
@@ -50,18 +62,28 @@ fn discovery(context: &Context) -> Result<()> {
 }
 
 fn queues(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    for (queues, depth) in [(1, 16), (2, 128), (4, 32)] {
-        let controller = target.connect(&format!(",nr_io_queues={queues},queue_size={depth}"))?;
-        let disk = controller.disk(context)?;
-        let online = std::thread::available_parallelism()?.get();
-        let expected = queues.min(online) + 1;
-        same("queues", controller.attribute("queue_count")?, expected.to_string())?;
-        same("last index", controller.attribute("sqsize")?, (depth - 1).to_string())?;
-        disk.write(0, &[depth as u8; 8192])?;
-        same("byte", disk.read(4096, 512)?[0], depth as u8)?;
-    }
-    Ok(())
+    have_queues(context, &STOCK_HOST, &[(1, 16, 16), (2, 128, 128), (4, 32, 32)])
+}
+
+/// Connects with numbers and depths of queues, of which the last number is the expected depth.
+pub(super) fn have_queues(
+    context: &Context,
+    pairs: &[Pair],
+    rows: &[(usize, usize, usize)],
+) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        for &(queues, depth, expected) in rows {
+            let options = format!(",nr_io_queues={queues},queue_size={depth}");
+            let controller = target.connect(&options)?;
+            let disk = controller.disk(context)?;
+            let count = queues.min(std::thread::available_parallelism()?.get()) + 1;
+            same("queues", controller.attribute("queue_count")?, count.to_string())?;
+            same("last index", controller.attribute("sqsize")?, (expected - 1).to_string())?;
+            disk.write(0, &[depth as u8; 8192])?;
+            same("byte", disk.read(4096, 512)?[0], depth as u8)?;
+        }
+        Ok(())
+    })
 }
 
 fn unknown_subsystem(context: &Context) -> Result<()> {
@@ -74,28 +96,40 @@ fn unknown_subsystem(context: &Context) -> Result<()> {
 }
 
 fn reset(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    let controller = target.connect("")?;
-    let disk = controller.disk(context)?;
-    for round in 1..=5_u8 {
-        disk.write(0, &[round; 4096])?;
-        controller.reset()?;
-        controller.wait_for("live", context.patience())?;
-        same("byte", disk.read(0, 512)?[0], round)?;
-    }
-    Ok(())
+    reset_and_go_on(context, &STOCK_HOST)
+}
+
+/// Resets a controller, whose disk stays.
+pub(super) fn reset_and_go_on(context: &Context, pairs: &[Pair]) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let disk = controller.disk(context)?;
+        for round in 1..=5_u8 {
+            disk.write(0, &[round; 4096])?;
+            controller.reset()?;
+            controller.wait_for("live", context.patience())?;
+            same("byte", disk.read(0, 512)?[0], round)?;
+        }
+        Ok(())
+    })
 }
 
 fn many_times(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    for round in 0..context.count(50) {
-        let controller = target.connect("")?;
-        let disk = controller.disk(context)?;
-        disk.write(0, &[round as u8; 512]).with_context(|| format!("in round {round}"))?;
-        drop(disk);
-        controller.delete()?;
-    }
-    Ok(())
+    connect_many_times(context, &STOCK_HOST, context.count(50))
+}
+
+/// Connects, writes a block and disconnects, so many times.
+pub(super) fn connect_many_times(context: &Context, pairs: &[Pair], rounds: u64) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        for round in 0..rounds {
+            let controller = target.connect("")?;
+            let disk = controller.disk(context)?;
+            disk.write(0, &[round as u8; 512]).with_context(|| format!("in round {round}"))?;
+            drop(disk);
+            controller.delete()?;
+        }
+        Ok(())
+    })
 }
 
 fn refused_ports(context: &Context) -> Result<()> {

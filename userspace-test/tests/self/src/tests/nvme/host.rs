@@ -2,6 +2,7 @@
 //! Connections of our host to the stock target and to ours.
 
 use super::io::run;
+use super::{connect, each};
 use crate::context::Context;
 use crate::expect::same;
 use crate::machine::{self, KernelLog};
@@ -21,35 +22,8 @@ tests! { #![Nvme]
     beside_the_stock_host, 120, "Our host and the stock host use one target at a time";
 }
 
-/// Calls a test with a target of each kind.
-pub(super) fn each(
-    context: &Context,
-    settings: PortSettings,
-    test: impl Fn(&Target) -> Result<()>,
-) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
-        let target = Target::of(context, pair, settings)?;
-        test(&target).with_context(|| format!("with {pair:?}"))?;
-        drop(target);
-        machine::no_objects_left(1.0).with_context(|| format!("after {pair:?}"))?;
-    }
-    Ok(())
-}
-
 fn connects(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        let controller = target.connect("")?;
-        same("state", controller.attribute("state")?.as_str(), "live")?;
-        same("transport", controller.attribute("transport")?.as_str(), "kdapl")?;
-        let disk = controller.disk(context)?;
-        disk.write(0, &[7; 4096])?;
-        same("byte", disk.read(0, 512)?[0], 7)?;
-        same("byte of the target", target.disk()?.read(0, 512)?[0], 7)?;
-        drop(disk);
-        controller.delete()?;
-        ensure!(!controller.exists(), "the controller exists after its deletion");
-        Ok(())
-    })
+    connect::connect_and_disconnect(context, &Pair::OF_OUR_HOST, "kdapl")
 }
 
 fn default_address(context: &Context) -> Result<()> {
@@ -66,19 +40,8 @@ fn default_address(context: &Context) -> Result<()> {
 }
 
 fn queues(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        for (queues, depth, expected) in [(1, 16, 16), (2, 128, 128), (4, 32, 32), (1, 1024, 128)] {
-            let options = format!(",nr_io_queues={queues},queue_size={depth}");
-            let controller = target.connect(&options)?;
-            let disk = controller.disk(context)?;
-            let count = queues.min(std::thread::available_parallelism()?.get()) + 1;
-            same("queues", controller.attribute("queue_count")?, count.to_string())?;
-            same("last index", controller.attribute("sqsize")?, (expected - 1).to_string())?;
-            disk.write(0, &[depth as u8; 8192])?;
-            same("byte", disk.read(4096, 512)?[0], depth as u8)?;
-        }
-        Ok(())
-    })
+    let rows = [(1, 16, 16), (2, 128, 128), (4, 32, 32), (1, 1024, 128)];
+    connect::have_queues(context, &Pair::OF_OUR_HOST, &rows)
 }
 
 /// Connects with options that must fail with this errno.
@@ -91,7 +54,7 @@ fn fails_with(target: &Target, options: &str, errno: i32) -> Result<()> {
 }
 
 fn refused(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let (address, port) = (target.address, target.port);
         let before = machine::objects()?;
         let to = |nqn: &str| format!("traddr={address},trsvcid={port},nqn={nqn}");
@@ -111,35 +74,16 @@ fn refused(context: &Context) -> Result<()> {
 }
 
 fn reset(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        let controller = target.connect("")?;
-        let disk = controller.disk(context)?;
-        for round in 1..=5_u8 {
-            disk.write(0, &[round; 4096])?;
-            controller.reset()?;
-            controller.wait_for("live", context.patience())?;
-            same("byte", disk.read(0, 512)?[0], round)?;
-        }
-        Ok(())
-    })
+    connect::reset_and_go_on(context, &Pair::OF_OUR_HOST)
 }
 
 fn many_times(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        for round in 0..context.count(30) {
-            let controller = target.connect("")?;
-            let disk = controller.disk(context)?;
-            disk.write(0, &[round as u8; 512]).with_context(|| format!("in round {round}"))?;
-            drop(disk);
-            controller.delete()?;
-        }
-        Ok(())
-    })
+    connect::connect_many_times(context, &Pair::OF_OUR_HOST, context.count(30))
 }
 
 /// A change of the namespaces is an asynchronous event, upon which the host scans them.
 fn events(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let controller = target.connect("")?;
         let path = controller.disk_path(context.patience())?;
         for _ in 0..3 {
@@ -153,7 +97,7 @@ fn events(context: &Context) -> Result<()> {
 }
 
 fn nvme_cli(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let (address, service) = (target.address.to_string(), target.port.to_string());
         let to = ["-t", "kdapl", "-a", &address, "-s", &service];
         let found = run("nvme", &[&["discover"][..], &to].concat())?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Ends of ports, devices, controllers and modules under load of our host.
 
-use super::host::each;
+use super::each;
 use super::load::{broken, undisturbed};
 use crate::context::Context;
 use crate::expect::same;
@@ -52,7 +52,7 @@ fn gone(context: &Context, controller: &Controller) -> Result<()> {
 }
 
 fn port_returns(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, PATIENT)?;
         undisturbed(context, &disk, &target.disk()?, |load| {
             for _ in 0..context.count(5) {
@@ -68,7 +68,7 @@ fn port_returns(context: &Context) -> Result<()> {
 }
 
 fn other_path(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, IMPATIENT)?;
         let service = context.port() as u16;
         target.listen_at(2, service)?;
@@ -84,7 +84,7 @@ fn other_path(context: &Context) -> Result<()> {
 }
 
 fn port_stays_away(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, IMPATIENT)?;
         broken(context, &disk, || {
             target.stop_listening();
@@ -94,7 +94,7 @@ fn port_stays_away(context: &Context) -> Result<()> {
 }
 
 fn reset_under_load(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, PATIENT)?;
         undisturbed(context, &disk, &target.disk()?, |load| {
             for _ in 0..context.count(10) {
@@ -108,7 +108,7 @@ fn reset_under_load(context: &Context) -> Result<()> {
 }
 
 fn deleted_under_load(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         for _ in 0..context.count(10) {
             let (controller, disk) = connect(context, target, PATIENT)?;
             broken(context, &disk, || controller.delete())?;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Data of our host, compared with the disk behind the target.
 
-use super::host::each;
-use super::io::{exchange, fio, run};
+use super::{each, io};
 use crate::context::Context;
-use crate::expect::same;
-use crate::nvme::{Disk, PortSettings};
+use crate::nvme::{Disk, Pair, PortSettings};
 use crate::tests::tests;
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{ensure, Result};
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
 tests! { #![Nvme]
     sizes, 300, "Our host moves blocks of 512 bytes to 1 MiB unchanged, in both directions";
@@ -22,22 +19,11 @@ tests! { #![Nvme]
 }
 
 fn sizes(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        let controller = target.connect("")?;
-        let (disk, behind) = (controller.disk(context)?, target.disk()?);
-        (0..context.count(5)).try_for_each(|_| exchange(context, &disk, &behind))
-    })
+    io::move_sizes(context, &Pair::OF_OUR_HOST)
 }
 
 fn in_capsule(context: &Context) -> Result<()> {
-    for inline in [0, 512, 4096, 8192, 16384] {
-        each(context, PortSettings { inline: Some(inline), ..Default::default() }, |target| {
-            let controller = target.connect("")?;
-            exchange(context, &controller.disk(context)?, &target.disk()?)
-        })
-        .with_context(|| format!("with {inline} bytes"))?;
-    }
-    Ok(())
+    io::write_in_capsules(context, &Pair::OF_OUR_HOST, &[0, 512, 4096, 8192, 16384])
 }
 
 /// Length of a vector's piece, which is no multiple of a page.
@@ -66,7 +52,7 @@ fn vector(disk: &Disk, memory: &mut [u8], is_write: bool) -> Result<()> {
 }
 
 fn vectors(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
+    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
         let controller = target.connect("")?;
         let (disk, behind) = (controller.disk(context)?, target.disk()?);
         let mut memory = vec![0; 2 * PIECE * PIECES + 512];
@@ -92,65 +78,17 @@ fn vectors(context: &Context) -> Result<()> {
 }
 
 fn discard_and_flush(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        let controller = target.connect("")?;
-        let disk = controller.disk(context)?;
-        disk.write(1 << 20, &vec![0xaa; 1 << 20])?;
-        disk.file.sync_all()?;
-        disk.discard((1 << 20) + 4096, 8192)?;
-        for (index, byte) in disk.read(1 << 20, 16384)?.iter().enumerate() {
-            let is_discarded = (4096..12288).contains(&index);
-            same("byte", *byte, if is_discarded { 0 } else { 0xaa })?;
-        }
-        Ok(())
-    })
+    io::discard(context, &Pair::OF_OUR_HOST)
 }
 
 fn verified(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        let controller = target.connect("")?;
-        let path = controller.disk_path(context.patience())?;
-        let size = format!("--size={}k", context.count(16 << 10));
-        fio(&path, &[&size, "--bs=4k", "--iodepth=32"])?;
-        fio(&path, &[&size, "--bsrange=512-1m", "--iodepth=8"])
-    })
+    io::verify(context, &Pair::OF_OUR_HOST, context.count(16 << 10))
 }
 
 fn depths(context: &Context) -> Result<()> {
-    each(context, PortSettings::default(), |target| {
-        for depth in [16, 64, 128] {
-            let controller = target.connect(&format!(",queue_size={depth},nr_io_queues=1"))?;
-            let path = controller.disk_path(context.patience())?;
-            fio(&path, &["--size=1m", "--bs=64k", "--iodepth=256"])?;
-            fio(&path, &["--size=1m", "--bs=512", "--iodepth=256"])?;
-        }
-        Ok(())
-    })
+    io::exceed_depths(context, &Pair::OF_OUR_HOST)
 }
 
 fn file_system(context: &Context) -> Result<()> {
-    let place = Path::new("/tmp/kdapl-nvme-host");
-    std::fs::create_dir_all(place)?;
-    let sums = "cd /tmp/kdapl-nvme-host && busybox find . -type f | sort | busybox xargs sha256sum";
-    each(context, PortSettings::default(), |target| {
-        let controller = target.connect("")?;
-        let path = controller.disk_path(context.patience())?;
-        run("mkfs.ext4", &["-q", "-F", &path.to_string_lossy()])?;
-        let mount =
-            |path: &Path| run("mount", &[&path.to_string_lossy(), &place.to_string_lossy()]);
-        let unmount = || run("umount", &[&place.to_string_lossy()]);
-        mount(&path)?;
-        let made = run("cp", &["-r", "/usr/lib/modules", &place.to_string_lossy()]);
-        let before = made.and_then(|_| run("bash", &["-c", sums]));
-        unmount()?;
-        let before = before?;
-        ensure!(before.lines().count() > 10, "only these files were copied:\n{before}");
-        drop(controller);
-        let controller = target.connect("")?;
-        mount(&controller.disk_path(context.patience())?)?;
-        let after = run("bash", &["-c", sums]);
-        unmount()?;
-        ensure!(after? == before, "the files have changed");
-        Ok(())
-    })
+    io::keep_files(context, &Pair::OF_OUR_HOST)
 }

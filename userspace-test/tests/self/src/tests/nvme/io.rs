@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Data of hosts, compared with the disk behind the target.
 
+use super::{each, STOCK_HOST};
 use crate::context::Context;
 use crate::expect::same;
-use crate::nvme::{Disk, PortSettings, Target, MEGABYTES};
+use crate::nvme::{Disk, Pair, PortSettings, MEGABYTES};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
 use std::fs;
@@ -39,39 +40,54 @@ pub(super) fn exchange(context: &Context, disk: &Disk, behind: &Disk) -> Result<
 }
 
 fn sizes(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    let controller = target.connect("")?;
-    let (disk, behind) = (controller.disk(context)?, target.disk()?);
-    for _ in 0..context.count(10) {
-        exchange(context, &disk, &behind)?;
-    }
-    Ok(())
+    move_sizes(context, &STOCK_HOST)
+}
+
+/// Moves blocks of all sizes between hosts and targets of these kinds.
+pub(super) fn move_sizes(context: &Context, pairs: &[Pair]) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let (disk, behind) = (controller.disk(context)?, target.disk()?);
+        (0..context.count(10)).try_for_each(|_| exchange(context, &disk, &behind))
+    })
 }
 
 fn in_capsule(context: &Context) -> Result<()> {
-    for inline in [0, 512, 4096, 8192, 16384, 1 << 20] {
-        let target =
-            Target::with(context, PortSettings { inline: Some(inline), ..Default::default() })?;
-        let controller = target.connect("")?;
-        let (disk, behind) = (controller.disk(context)?, target.disk()?);
-        exchange(context, &disk, &behind).with_context(|| format!("with {inline} bytes"))?;
+    let sizes = [0, 512, 4096, 8192, 16384, 1 << 20];
+    write_in_capsules(context, &STOCK_HOST, &sizes)
+}
+
+/// Moves blocks of all sizes through ports that take so many bytes in a capsule.
+pub(super) fn write_in_capsules(context: &Context, pairs: &[Pair], sizes: &[u32]) -> Result<()> {
+    for &inline in sizes {
+        let settings = PortSettings { inline: Some(inline), ..Default::default() };
+        each(context, pairs, settings, |target| {
+            let controller = target.connect("")?;
+            exchange(context, &controller.disk(context)?, &target.disk()?)
+        })
+        .with_context(|| format!("with {inline} bytes"))?;
     }
     Ok(())
 }
 
 fn discard_and_flush(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    let controller = target.connect("")?;
-    let disk = controller.disk(context)?;
-    disk.write(1 << 20, &vec![0xaa; 1 << 20])?;
-    disk.file.sync_all()?;
-    disk.discard((1 << 20) + 4096, 8192)?;
-    let bytes = disk.read(1 << 20, 16384)?;
-    for (index, byte) in bytes.iter().enumerate() {
-        let is_discarded = (4096..12288).contains(&index);
-        same("byte", *byte, if is_discarded { 0 } else { 0xaa })?;
-    }
-    Ok(())
+    discard(context, &STOCK_HOST)
+}
+
+/// Discards some of the blocks that were written and flushed.
+pub(super) fn discard(context: &Context, pairs: &[Pair]) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let disk = controller.disk(context)?;
+        disk.write(1 << 20, &vec![0xaa; 1 << 20])?;
+        disk.file.sync_all()?;
+        disk.discard((1 << 20) + 4096, 8192)?;
+        for (index, byte) in disk.read(1 << 20, 16384)?.iter().enumerate() {
+            let is_discarded = (4096..12288).contains(&index);
+            same("byte", *byte, if is_discarded { 0 } else { 0xaa })?;
+        }
+        Ok(())
+    })
 }
 
 pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String> {
@@ -94,46 +110,65 @@ pub(super) fn fio(path: &Path, options: &[&str]) -> Result<()> {
 }
 
 fn verified(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    let controller = target.connect("")?;
-    let path = controller.disk_path(context.patience())?;
-    let size = format!("--size={}k", context.count(32 << 10));
-    fio(&path, &[&size, "--bs=4k", "--iodepth=32"])?;
-    fio(&path, &[&size, "--bsrange=512-1m", "--iodepth=8"])
+    verify(context, &STOCK_HOST, context.count(32 << 10))
+}
+
+/// Lets fio verify so many KiB.
+pub(super) fn verify(context: &Context, pairs: &[Pair], kilobytes: u64) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let path = controller.disk_path(context.patience())?;
+        let size = format!("--size={kilobytes}k");
+        fio(&path, &[&size, "--bs=4k", "--iodepth=32"])?;
+        fio(&path, &[&size, "--bsrange=512-1m", "--iodepth=8"])
+    })
 }
 
 fn depths(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    for depth in [16, 64, 128] {
-        let controller = target.connect(&format!(",queue_size={depth},nr_io_queues=1"))?;
-        let path = controller.disk_path(context.patience())?;
-        fio(&path, &["--size=1m", "--bs=64k", "--iodepth=256"])?;
-        fio(&path, &["--size=1m", "--bs=512", "--iodepth=256"])?;
-    }
-    Ok(())
+    exceed_depths(context, &STOCK_HOST)
+}
+
+/// Has more blocks outstanding than queues of several depths have entries.
+pub(super) fn exceed_depths(context: &Context, pairs: &[Pair]) -> Result<()> {
+    each(context, pairs, PortSettings::default(), |target| {
+        for depth in [16, 64, 128] {
+            let controller = target.connect(&format!(",queue_size={depth},nr_io_queues=1"))?;
+            let path = controller.disk_path(context.patience())?;
+            fio(&path, &["--size=1m", "--bs=64k", "--iodepth=256"])?;
+            fio(&path, &["--size=1m", "--bs=512", "--iodepth=256"])?;
+        }
+        Ok(())
+    })
 }
 
 fn file_system(context: &Context) -> Result<()> {
-    let target = Target::new(context)?;
-    let controller = target.connect("")?;
-    let path = controller.disk_path(context.patience())?;
-    run("mkfs.ext4", &["-q", "-F", &path.to_string_lossy()])?;
+    keep_files(context, &STOCK_HOST)
+}
+
+/// Compares a file tree before and after the host has connected again.
+pub(super) fn keep_files(context: &Context, pairs: &[Pair]) -> Result<()> {
     let place = Path::new("/tmp/kdapl-nvme");
     fs::create_dir_all(place)?;
-    let mount = |path: &Path| run("mount", &[&path.to_string_lossy(), &place.to_string_lossy()]);
-    let unmount = || run("umount", &[&place.to_string_lossy()]);
-    mount(&path)?;
-    let made = run("cp", &["-r", "/usr/lib/modules", "/tmp/kdapl-nvme/"]);
+    let place = place.to_string_lossy();
     let sums = "cd /tmp/kdapl-nvme && busybox find . -type f | sort | busybox xargs sha256sum";
-    let before = made.and_then(|_| run("bash", &["-c", sums]));
-    unmount()?;
-    let before = before?;
-    ensure!(before.lines().count() > 10, "only these files were copied:\n{before}");
-    drop(controller);
-    let controller = target.connect("")?;
-    mount(&controller.disk_path(context.patience())?)?;
-    let after = run("bash", &["-c", sums]);
-    unmount()?;
-    ensure!(after? == before, "the files have changed");
-    Ok(())
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let path = controller.disk_path(context.patience())?;
+        run("mkfs.ext4", &["-q", "-F", &path.to_string_lossy()])?;
+        let mount = |path: &Path| run("mount", &[&path.to_string_lossy(), &place]);
+        let unmount = || run("umount", &[&place]);
+        mount(&path)?;
+        let made = run("cp", &["-r", "/usr/lib/modules", &place]);
+        let before = made.and_then(|_| run("bash", &["-c", sums]));
+        unmount()?;
+        let before = before?;
+        ensure!(before.lines().count() > 10, "only these files were copied:\n{before}");
+        drop(controller);
+        let controller = target.connect("")?;
+        mount(&controller.disk_path(context.patience())?)?;
+        let after = run("bash", &["-c", sums]);
+        unmount()?;
+        ensure!(after? == before, "the files have changed");
+        Ok(())
+    })
 }
