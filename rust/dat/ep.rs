@@ -309,8 +309,8 @@ impl Ep {
     }
 
     /// Implements `kdapl_ep_ready`: opens the ready gate that the connect or the accept has closed.
-    /// Events that the gate holds back are reported, ESTABLISHED first. Has no effect if the gate is
-    /// open.
+    /// Events that the gate holds back are reported, ESTABLISHED first. Has no effect if the gate
+    /// is open.
     ///
     /// Context: process; sleeps.
     ///

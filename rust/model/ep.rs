@@ -257,8 +257,8 @@ pub(crate) enum Phase {
     Connecting(Paths),
     /// `dat_cr_accept` was called, and the peer has not confirmed yet.
     Accepting(AcceptFrom),
-    /// The connection is established, and its ready gate is closed: ESTABLISHED and all later events
-    /// wait for [`Call::Ready`].
+    /// The connection is established, and its ready gate is closed: ESTABLISHED and all later
+    /// events wait for [`Call::Ready`].
     Gated(GatedSide),
     /// The connection has ended before its ready gate was opened. The QP is in the error state, and
     /// ESTABLISHED still waits for [`Call::Ready`].

@@ -108,8 +108,8 @@ fn next(after: u64) -> Option<(u64, Arc<dyn Listed>)> {
     Some((*serial, adapter.clone()))
 }
 
-/// Returns the statistics of the first adapter after the one with the serial number `after` that the
-/// caller may see, with its serial number.
+/// Returns the statistics of the first adapter after the one with the serial number `after` that
+/// the caller may see, with its serial number.
 ///
 /// Context: process; sleeps.
 pub(crate) fn next_visible(mut after: u64) -> Option<(u64, Stat)> {

@@ -160,7 +160,8 @@ struct kdapl_port {
 /**
  * struct kdapl_ia_stat - KDAPL_IA_STAT: statistics of an open IA, of any process or kernel module
  * @hdr: header; @hdr.ret is DAT_PROVIDER_NOT_FOUND if there is no further IA
- * @serial: in: the serial number of the last IA, or 0; out: that of the next IA that the caller may see
+ * @serial: in: serial number of the last IA, or 0; out: that of the next IA that the caller may
+ *         see
  * @age_ns: out: nanoseconds since the IA was opened
  * @requests: out: number of sends, RDMA operations and atomics that have completed with success
  * @request_bytes: out: bytes that they have transferred
@@ -171,8 +172,8 @@ struct kdapl_port {
  * @connections_broken: out: number of connections that have ended with BROKEN
  * @events_queued: out: number of events in all EVDs
  * @memory: out: bytes of all LMRs
- * @pid: out: process that opened the IA, in the caller's PID namespace; 0 for a kernel module, and for a
- *         process that has no number there or has ended
+ * @pid: out: process that opened the IA, in the caller's PID namespace; 0 for a kernel module, and
+ *         for a process that has no number there or has ended
  * @uid: out: user of the process, in the caller's user namespace
  * @is_kernel: out: 1 for the IA of a kernel module
  * @connections: out: number of connections

@@ -362,7 +362,6 @@ fn refusals(context: &Context) -> Result<()> {
     let mut reset = kdapl_handle {
         hdr: kdapl_hdr { flags: KDAPL_FLAG_READY_GATE, ..Default::default() },
         handle: end.ep.handle().0,
-        ..Default::default()
     };
     errno(raw::call(ia.device(), call::EP_RESET, &mut reset), libc::EINVAL)
 }
