@@ -42,6 +42,7 @@ mod ep_stage;
 mod ep_states;
 mod evd;
 mod evd_cqs;
+mod evd_file;
 mod evd_full;
 mod evd_refilled;
 mod evd_resize;
@@ -157,6 +158,14 @@ pub fn all() -> Vec<Test> {
         dequeue_many::TESTS,
         mapped_events::TESTS,
         evd_resize::TESTS,
+        evd_file::TESTS,
+        evd_file::writes::TESTS,
+        evd_file::sleeps::TESTS,
+        evd_file::beside::TESTS,
+        evd_file::ends::TESTS,
+        evd_file::threads::TESTS,
+        evd_file::hostile::TESTS,
+        evd_file::uring::TESTS,
         cno::TESTS,
         cno_agent::TESTS,
         cno_file::TESTS,
