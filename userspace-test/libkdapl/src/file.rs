@@ -3,8 +3,8 @@
 
 use crate::cno::Cno;
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::evd::Evd;
+use crate::event::Event;
 use crate::object::Handle;
 use crate::raw;
 use crate::sys::{kdapl_event, kdapl_trigger, KDAPL_EVENTS_MAX};
@@ -122,7 +122,8 @@ impl CnoFile {
     pub fn read(&self, most: usize) -> Result<Vec<Option<Handle>>> {
         assert!(most != 0, "a read of no triggers");
         let mut room = vec![kdapl_trigger::default(); most.min(MOST)];
-        let count = raw::records::read(&self.file, &mut room).map_err(failed("read of triggers"))?;
+        let count =
+            raw::records::read(&self.file, &mut room).map_err(failed("read of triggers"))?;
         let triggers = room[..count].iter();
         Ok(triggers.map(|trigger| (trigger.evd != 0).then_some(Handle(trigger.evd))).collect())
     }

@@ -14,6 +14,7 @@ mod close_races;
 pub mod cno;
 mod cno_agent;
 mod cno_file;
+mod cno_file_reads;
 mod cno_storm;
 mod completion_flags;
 mod connect;
@@ -169,6 +170,7 @@ pub fn all() -> Vec<Test> {
         cno::TESTS,
         cno_agent::TESTS,
         cno_file::TESTS,
+        cno_file_reads::TESTS,
         cno_storm::TESTS,
         irqs_off::TESTS,
         event_storm::TESTS,

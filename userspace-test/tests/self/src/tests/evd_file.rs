@@ -14,9 +14,7 @@ use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{done, errno, refused, same};
 use crate::raw::Page;
-use crate::records::{
-    cookies, nonblocking, now, read_at, read_events, read_pieces, word, EVENT,
-};
+use crate::records::{cookies, nonblocking, now, read_at, read_events, read_pieces, word, EVENT};
 use crate::software::software;
 use anyhow::{ensure, Result};
 use libkdapl::raw::call;

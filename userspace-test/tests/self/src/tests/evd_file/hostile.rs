@@ -7,7 +7,7 @@ use crate::expect::{empty, same};
 use crate::machine::no_objects_left;
 use crate::raw::BAD_ADDRESS;
 use crate::records::{now, poll, read_at, read_events, Edge, EVENT};
-use crate::software::take;
+use crate::software::{post_all, take};
 use crate::tests::slow_memory::Withheld;
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
@@ -64,7 +64,7 @@ fn vanishing_memory(context: &Context) -> Result<()> {
     let (evd, file) = with_file(context, 64)?;
     let total = context.count(5_000);
     let buffer = Buffer::new(8192)?;
-    let over = AtomicBool::new(false);
+    let (over, posted) = (AtomicBool::new(false), &evd);
     let protect = |protection| {
         // SAFETY: this buffer owns the page, and only system calls access it.
         unsafe { libc::mprotect(buffer.address(4096) as *mut _, 4096, protection) }
@@ -76,8 +76,9 @@ fn vanishing_memory(context: &Context) -> Result<()> {
                 protect(libc::PROT_READ | libc::PROT_WRITE);
             }
         });
-        let posting = scope.spawn(|| crate::software::post_all(&evd, 0, total, context.patience()));
-        let mut read = || -> Result<()> {
+        let patience = context.patience();
+        let posting = scope.spawn(move || post_all(posted, 0, total, patience));
+        let read = || -> Result<()> {
             let mut next = 0;
             // Across the border of the page, in the middle of an event.
             let start = 4096 - EVENT - 20;
@@ -118,7 +119,9 @@ fn frees(context: &Context) -> Result<()> {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| -> Result<()> {
             let (file, sleeping, over, operations) = (&file, &sleeping, &over, &operations);
-            scope.spawn(move || while read_events(sleeping, 2).is_ok_and(|some| !some.is_empty()) {});
+            scope.spawn(
+                move || while read_events(sleeping, 2).is_ok_and(|some| !some.is_empty()) {},
+            );
             scope.spawn(move || while sleeping.write(&[1, 2, 3]).is_ok() {});
             let busy: Vec<_> = (0..2)
                 .map(|_| {

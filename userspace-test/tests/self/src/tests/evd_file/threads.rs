@@ -59,7 +59,8 @@ impl Taker {
         let mut taken = Vec::new();
         let file = evd.file()?;
         file.set_nonblocking(!matches!(self, Self::Sleeping))?;
-        let edge = matches!(self, Self::Edge).then(|| Edge::of(&file, libc::EPOLLIN)).transpose()?;
+        let edge =
+            matches!(self, Self::Edge).then(|| Edge::of(&file, libc::EPOLLIN)).transpose()?;
         let mapped = MappedEvents::new(evd.device(), evd.handle().0)?;
         while !over.load(Ordering::Acquire) {
             match self {
@@ -107,7 +108,8 @@ fn each_once(takers: Vec<Vec<u64>>, posters: u64, each: u64) -> Result<()> {
     }
     let mut all = takers.concat();
     all.sort_unstable();
-    let expected = (0..posters).flat_map(|poster| (0..each).map(move |number| poster << 32 | number));
+    let expected =
+        (0..posters).flat_map(|poster| (0..each).map(move |number| poster << 32 | number));
     same("all events", all == expected.collect::<Vec<_>>(), true)
 }
 

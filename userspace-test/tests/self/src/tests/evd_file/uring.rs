@@ -30,7 +30,10 @@ impl Ring {
     fn new() -> Result<Self> {
         match IoUring::new(8) {
             Ok(ring) => Ok(Self { ring, memory: Box::new([0; 2 * EVENT]) }),
-            Err(error) if [ErrorKind::Unsupported, ErrorKind::PermissionDenied].contains(&error.kind()) => {
+            Err(error)
+                if [ErrorKind::Unsupported, ErrorKind::PermissionDenied]
+                    .contains(&error.kind()) =>
+            {
                 skip(format!("this kernel has no io_uring: {error}"))
             }
             Err(error) => Err(error.into()),
@@ -40,7 +43,8 @@ impl Ring {
     /// Submits a read.
     fn read(&mut self, file: &EvdFile) -> Result<()> {
         let length = self.memory.len() as u32;
-        let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), self.memory.as_mut_ptr(), length);
+        let entry =
+            opcode::Read::new(types::Fd(file.as_raw_fd()), self.memory.as_mut_ptr(), length);
         // SAFETY: the ring waits for the end of each read before the memory is used or freed.
         unsafe { self.ring.submission().push(&entry.offset(u64::MAX).build()) }?;
         self.ring.submit()?;
