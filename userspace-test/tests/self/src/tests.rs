@@ -110,6 +110,7 @@ mod srq;
 mod srq_ends;
 mod srq_many;
 pub mod srq_traffic;
+mod streams;
 mod submit;
 mod suppressed;
 mod trace;
@@ -171,6 +172,7 @@ pub fn all() -> Vec<Test> {
         cno_agent::TESTS,
         cno_file::TESTS,
         cno_file_reads::TESTS,
+        streams::TESTS,
         cno_storm::TESTS,
         irqs_off::TESTS,
         event_storm::TESTS,

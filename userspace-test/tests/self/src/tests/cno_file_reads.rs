@@ -243,9 +243,8 @@ fn each_trigger_once(context: &Context) -> Result<()> {
         };
         let posted: Vec<_> = evds.iter().map(|evd| scope.spawn(move || post(evd))).collect();
         let posted: Vec<_> = posted.into_iter().map(|poster| poster.join()).collect();
-        let queued = || -> Result<u32> {
-            evds.iter().try_fold(0, |sum, evd| Ok(sum + evd.query()?.queued))
-        };
+        let queued =
+            || -> Result<u32> { evds.iter().try_fold(0, |sum, evd| Ok(sum + evd.query()?.queued)) };
         let emptied = context.until("all events are taken", || Ok(queued()? == 0));
         ia.close(Close::Abrupt)?;
         let mut total = waiter.join().ok().context("the waiter has panicked")??;
