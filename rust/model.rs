@@ -41,6 +41,7 @@ macro_rules! numbered {
 pub(crate) mod adapter_name;
 pub(crate) mod allowance;
 pub(crate) mod atomic;
+pub(crate) mod bell;
 pub(crate) mod cno;
 pub(crate) mod code;
 pub(crate) mod completion;

@@ -250,6 +250,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_EVD_SET_UNWAITABLE => evd::set_unwaitable,
         kdapl_ioctl_KDAPL_IOC_EVD_CLEAR_UNWAITABLE => evd::clear_unwaitable,
         kdapl_ioctl_KDAPL_IOC_EVD_RESIZE => evd::resize as dat_evd_resize,
+        kdapl_ioctl_KDAPL_IOC_EVD_FD => evd::fd,
         kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create as dat_cno_create,
         kdapl_ioctl_KDAPL_IOC_CNO_FREE => cno::free,
         kdapl_ioctl_KDAPL_IOC_CNO_QUERY => cno::query,

@@ -340,6 +340,9 @@ impl Object for Cno {
 
     fn shutdown(self: &Arc<Self>) {
         self.close();
+        // A file may keep the CNO, but not the table of its EVDs, which have left.
+        let table = core::mem::replace(&mut self.inner.lock().table, EvdTable::new());
+        drop(table);
     }
 }
 

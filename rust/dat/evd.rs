@@ -29,6 +29,7 @@ mod cqs;
 mod dequeue;
 mod drain;
 mod end;
+mod file;
 mod flags;
 mod mapped;
 mod post_se;
@@ -46,6 +47,7 @@ mod wait;
 mod wakeup;
 
 pub(crate) use self::{
+    file::EvdFile,
     flags::Flags,
     upcall::{
         Policy,

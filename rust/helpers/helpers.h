@@ -24,6 +24,7 @@ struct ib_qp_attr;
 struct ib_recv_wr;
 struct ib_send_wr;
 struct ib_wc;
+struct kiocb;
 struct mem_cgroup;
 struct net;
 struct page;
@@ -64,6 +65,8 @@ void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
 
 /* poll.c */
 void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head, struct poll_table_struct *table);
+void kdapl_helper_make_stream(struct file *file);
+bool kdapl_helper_iocb_may_wait(const struct kiocb *iocb);
 
 /* memcg.c */
 struct mem_cgroup *kdapl_helper_get_current_memcg(void);
@@ -238,6 +241,7 @@ enum kdapl_ioctl {
 	KDAPL_IOC_EVD_SET_UNWAITABLE = KDAPL_EVD_SET_UNWAITABLE,
 	KDAPL_IOC_EVD_CLEAR_UNWAITABLE = KDAPL_EVD_CLEAR_UNWAITABLE,
 	KDAPL_IOC_EVD_RESIZE = KDAPL_EVD_RESIZE,
+	KDAPL_IOC_EVD_FD = KDAPL_EVD_FD,
 	KDAPL_IOC_CNO_CREATE = KDAPL_CNO_CREATE,
 	KDAPL_IOC_CNO_FREE = KDAPL_CNO_FREE,
 	KDAPL_IOC_CNO_QUERY = KDAPL_CNO_QUERY,

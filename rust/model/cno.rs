@@ -232,6 +232,12 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
         Some(evd)
     }
 
+    /// Takes the EVD that triggered first, if it is this one. Returns whether it was.
+    pub(crate) fn take_if(&mut self, evd: u64) -> bool {
+        let is_first = self.first_triggered().map(|slot| self.evd(slot)) == Some(evd);
+        is_first && self.take().is_some()
+    }
+
     /// Returns the slot of the EVD that the next [`EvdTable::take`] will return.
     pub(crate) fn first_triggered(&self) -> Option<SlotIndex> {
         let first = self.lists.triggered.first;

@@ -150,6 +150,35 @@ impl<M: SharedMemory> MappedRing<M> {
         None
     }
 
+    /// Copies the oldest records to `records`, as many as fit, and takes none. Returns the index of
+    /// the oldest one, and their number. The caller holds the EVD's consumer lock.
+    pub(crate) fn peek(&self, records: &mut [Record]) -> (u32, usize) {
+        let head = self.memory.words().head.load_acquire();
+        let len = self.tail.load().wrapping_sub(head);
+        if len > self.slots {
+            return (head, 0);
+        }
+        let mut count = 0_usize;
+        for (index, place) in (0..len).zip(records) {
+            let Some(record) = self.read(head.wrapping_add(index)) else {
+                break;
+            };
+            *place = record;
+            count = count.saturating_add(1);
+        }
+        (head, count)
+    }
+
+    /// Takes the oldest `count` records, if the oldest one still has this index. Returns whether
+    /// they were taken. A [peek](MappedRing::peek) has found as many. The caller holds the EVD's
+    /// consumer lock.
+    pub(crate) fn take_from(&self, index: u32, count: u32) -> bool {
+        let len = self.tail.load().wrapping_sub(index);
+        let next = index.wrapping_add(count);
+        (count..=self.slots).contains(&len)
+            && self.memory.words().head.exchange_if(index, next).is_ok()
+    }
+
     /// Tells the process whether to take events by calls, and to call after it has taken one.
     ///
     /// Fully ordered: a process that takes an event at the same time reads the new value after it

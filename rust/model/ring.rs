@@ -284,6 +284,43 @@ impl Ring {
         Some(record)
     }
 
+    /// Copies the oldest records to `records`, as many as fit, and takes none. Returns the index of
+    /// the oldest one, and their number.
+    pub(crate) fn peek<S>(&self, consumer: &RingConsumer<S>, records: &mut [Record]) -> (u32, usize)
+    where
+        S: Deref<Target = [AtomicU64]>,
+    {
+        let head = self.head.load();
+        let most = u32::try_from(records.len()).unwrap_or(u32::MAX);
+        let mut places = records.iter_mut();
+        let mut count = 0_usize;
+        self.for_each_in(consumer, 0..most, |record| {
+            if let Some(place) = places.next() {
+                *place = *record;
+                count = count.saturating_add(1);
+            }
+        });
+        (head, count)
+    }
+
+    /// Takes the oldest `count` records, if the oldest one still has this index. Returns whether
+    /// they were taken. A [peek](Ring::peek) has found as many.
+    ///
+    /// The indices wrap. Between the peek and this call, less than 2^32 records are taken.
+    pub(crate) fn take_from<S>(
+        &self,
+        _consumer: &mut RingConsumer<S>,
+        index: u32,
+        count: u32,
+    ) -> bool {
+        let head = self.head.load();
+        let is_oldest = head == index && count <= self.tail.load_acquire().wrapping_sub(head);
+        if is_oldest {
+            self.head.store_release(head.wrapping_add(count));
+        }
+        is_oldest
+    }
+
     /// Calls `visit` for the queued records at these places, counted from the oldest one. None is
     /// taken.
     pub(crate) fn for_each_in<S>(

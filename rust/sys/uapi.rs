@@ -10,6 +10,7 @@
 mod array;
 
 pub(crate) use array::{
+    check_size,
     Array,
     Records,
     ShortArray, //
@@ -88,6 +89,7 @@ messages!(
     kdapl_ep_submit => core::mem::offset_of!(bindings::kdapl_ep_submit, event_size),
     kdapl_ep_watermark => HEADER,
     kdapl_evd_create,
+    kdapl_evd_fd,
     kdapl_evd_modify_cno => HEADER,
     kdapl_evd_resize,
     kdapl_evd_post_se => HEADER,

@@ -506,8 +506,7 @@ struct kdapl_cno_wait {
 };
 
 /**
- * struct kdapl_cno_fd - KDAPL_CNO_FD: open a file that polls as readable while a wait on a CNO
- * would return at once
+ * struct kdapl_cno_fd - KDAPL_CNO_FD: open a file to read the triggers of a CNO, and to poll for them
  * @hdr: header
  * @handle: in: CNO
  * @fd: out: file descriptor with FD_CLOEXEC; -1 after an error
@@ -518,6 +517,14 @@ struct kdapl_cno_fd {
 	__u64 handle;
 	__s32 fd;
 	__u32 pad;
+};
+
+/**
+ * struct kdapl_trigger - trigger of a CNO; record of the file of KDAPL_CNO_FD
+ * @evd: EVD that triggered the CNO, or 0 after KDAPL_CNO_TRIGGER
+ */
+struct kdapl_trigger {
+	__u64 evd;
 };
 
 /* struct kdapl_event.number */
@@ -595,6 +602,22 @@ struct kdapl_evd_wait {
 	__u64 events;
 	__u32 event_size;
 	__u32 pad;
+};
+
+/**
+ * struct kdapl_evd_fd - KDAPL_EVD_FD: open a file to read the events of an EVD, to poll for them, and
+ * to write software events
+ * @hdr: header
+ * @handle: in: EVD
+ * @fd: out: file descriptor with FD_CLOEXEC; -1 after an error
+ * @event_size: in: size of a record that is read, at least KDAPL_EVENT_SIZE_MIN. The record is a
+ *         struct kdapl_event. A record that is written is a __u64: the pointer of a software event.
+ */
+struct kdapl_evd_fd {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__s32 fd;
+	__u32 event_size;
 };
 
 /*
@@ -1536,6 +1559,7 @@ struct kdapl_srq_number {
 #define KDAPL_EVD_SET_UNWAITABLE _IOWR(KDAPL_IOC_MAGIC, 0x29, struct kdapl_handle)
 #define KDAPL_EVD_CLEAR_UNWAITABLE _IOWR(KDAPL_IOC_MAGIC, 0x2a, struct kdapl_handle)
 #define KDAPL_EVD_RESIZE	_IOWR(KDAPL_IOC_MAGIC, 0x2b, struct kdapl_evd_resize)
+#define KDAPL_EVD_FD		_IOWR(KDAPL_IOC_MAGIC, 0x2c, struct kdapl_evd_fd)
 
 #define KDAPL_EP_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x30, struct kdapl_ep_create)
 #define KDAPL_EP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x31, struct kdapl_handle)

@@ -20,7 +20,7 @@ use crate::{
     },
     sys::{
         eventfd::EventFd,
-        poll::PendingFile, //
+        record_file::PendingFile, //
     },
 };
 use kdapl_bindings as uapi;

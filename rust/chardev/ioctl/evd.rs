@@ -18,7 +18,9 @@ use crate::{
         event::Record, //
     },
     sys::{
+        record_file::PendingFile,
         uapi::{
+            check_size,
             Array,
             Records, //
         },
@@ -221,6 +223,16 @@ pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Ca
     let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record))?;
     answer(message, taken);
     Ok(())
+}
+
+pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_evd_fd) -> CallResult<PendingFile> {
+    check_size::<Record>(message.event_size)?;
+    message.fd = -1;
+    let opening = client
+        .ia()?
+        .open_evd_file(message.handle, message.event_size as usize)?;
+    message.fd = opening.number() as i32;
+    Ok(opening)
 }
 
 pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> CallResult {

@@ -2,22 +2,113 @@
 
 //! File of a Consumer Notification Object (CNO): `dat_cno_fd_create`.
 //!
-//! The file is an alternative to an OS wait proxy agent. It is readable while a wait on the CNO
-//! would return at once, so a process has nothing to read from it. If the file outlives the CNO, it
-//! reports a hang-up.
+//! The file is an alternative to an OS wait proxy agent. A read takes triggers, as `dat_cno_wait`
+//! does and beside it: each trigger is taken once. The file is readable while a read would return a
+//! trigger at once. If the file outlives the CNO, it reports a hang-up, and a read returns its end.
+//!
+//! A read copies a trigger out before it takes it, without a lock. If another thread takes the
+//! trigger in the meantime, the read copies the next one instead.
 
-use super::Cno;
+use super::{
+    Cno,
+    Inner, //
+};
 use crate::{
     dat::prelude::*,
     sys::{
-        poll::{
+        record_file::{
+            Access,
+            Blocking,
             PendingFile,
-            Pollable,
-            Readiness, //
+            Readiness,
+            RecordDest,
+            RecordFile, //
         },
-        wait::WaitQueue, //
+        wait::{
+            Deadline,
+            SleepResult,
+            WaitQueue, //
+        },
     },
 };
+use core::mem::size_of;
+use kdapl_bindings::kdapl_trigger;
+use zerocopy::IntoBytes;
+
+/// Trigger that the next read returns.
+#[derive(Clone, Copy)]
+enum Next {
+    /// This EVD has triggered.
+    Evd(u64),
+    /// The consumer has triggered the CNO.
+    ByConsumer,
+}
+
+impl Inner {
+    /// Returns the next trigger, in the order of `dat_cno_wait`.
+    fn next(&self) -> Option<Next> {
+        if let Some(first) = self.table.first_triggered() {
+            return Some(Next::Evd(self.table.evd(first)));
+        }
+        self.triggered_by_consumer.then_some(Next::ByConsumer)
+    }
+
+    /// Takes this trigger, if it is the next one. Returns whether it was.
+    fn take_if(&mut self, next: Next) -> bool {
+        match next {
+            Next::Evd(evd) => self.table.take_if(evd),
+            Next::ByConsumer => core::mem::take(&mut self.triggered_by_consumer),
+        }
+    }
+
+    /// Checks whether a read has something to do.
+    fn concerns_reader(&self) -> bool {
+        self.has_trigger() || self.closed || self.table.first_unchecked().is_some()
+    }
+}
+
+/// A thread that reads triggers, until the drop.
+struct Reader<'a>(&'a Cno);
+
+impl Drop for Reader<'_> {
+    /// Passes remaining triggers to another waiter or reader. A trigger wakes one of them.
+    fn drop(&mut self) {
+        let is_left = self.0.inner.lock().has_trigger();
+        if is_left {
+            self.0.sleepers.wake_one();
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Copies triggers out and takes them, until there is none or `to` is full.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` if a trigger could not be copied.
+    fn read_into(&self, to: &mut RecordDest<'_, '_>) -> Result {
+        let cno = self.0;
+        while to.room() != 0 {
+            let Some(next) = cno.inner.lock().next() else {
+                break;
+            };
+            let evd = match next {
+                Next::Evd(evd) => evd,
+                Next::ByConsumer => 0,
+            };
+            // The EVD may have been freed in the meantime.
+            let is_valid = evd == 0 || cno.sources.exists(evd);
+            if is_valid {
+                to.put(kdapl_trigger { evd }.as_bytes())?;
+            }
+            let is_taken = cno.inner.lock().take_if(next);
+            if is_valid && !is_taken {
+                to.undo(1);
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Cno {
     /// Opens a file of the CNO for the calling process.
@@ -29,14 +120,14 @@ impl Cno {
     /// INSUFFICIENT_RESOURCES: (memory) without memory; without a subtype above the process's limit
     /// of open files.
     pub(crate) fn open_file(this: Arc<Self>) -> DatResult<PendingFile> {
-        PendingFile::new(c"[kdapl-cno]", this).map_err(|error| match error {
+        PendingFile::new(c"[kdapl-cno]", this, Access::Read).map_err(|error| match error {
             ENOMEM => DatError::memory(),
             _ => Kind::InsufficientResources.into(),
         })
     }
 }
 
-impl Pollable for Cno {
+impl RecordFile for Cno {
     fn sleepers(&self) -> &WaitQueue {
         &self.sleepers
     }
@@ -49,9 +140,40 @@ impl Pollable for Cno {
             // While an EVD has to be checked, the file may become readable: check again.
             if readable || inner.closed || inner.table.first_unchecked().is_none() {
                 return Readiness {
-                    readable,
+                    readable: readable && !inner.closed,
+                    writable: false,
                     over: inner.closed,
                 };
+            }
+        }
+    }
+
+    fn record_size(&self) -> usize {
+        size_of::<kdapl_trigger>()
+    }
+
+    fn read(&self, to: &mut RecordDest<'_, '_>, blocking: Blocking) -> Result {
+        let reader = Reader(self);
+        loop {
+            self.recheck();
+            if self.inner.lock().closed {
+                return Ok(());
+            }
+            reader.read_into(to)?;
+            if to.count() != 0 {
+                return Ok(());
+            }
+            let is_left = self.inner.lock().concerns_reader();
+            if is_left {
+                continue;
+            }
+            if blocking == Blocking::MayNot {
+                return Err(EAGAIN);
+            }
+            let ready = || self.inner.lock().concerns_reader();
+            match self.sleepers.wait(&mut Deadline::Never, ready) {
+                SleepResult::Ready => {}
+                SleepResult::TimedOut | SleepResult::Interrupted => return Err(ERESTARTSYS),
             }
         }
     }

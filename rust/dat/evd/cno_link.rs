@@ -142,12 +142,7 @@ impl CheckedEvd for EvdCheck<'_> {
     }
 
     fn has_events(&self) -> bool {
-        match self.evd.mode() {
-            WakeMode::Threshold | WakeMode::Unsignalled => self.evd.has_news(),
-            // Completions that arrived before the arming may have been solicited, and no longer
-            // show it. So each queued event counts.
-            WakeMode::Solicited => self.evd.queued() != 0,
-        }
+        self.evd.has_events()
     }
 
     fn pop(&mut self) -> Option<Record> {
@@ -214,8 +209,8 @@ impl Evd {
         self.offer();
     }
 
-    /// Announces an event: requests its upcall, and triggers the CNO unless a thread waits on the
-    /// EVD itself.
+    /// Announces an event: requests its upcall, wakes a reader of the EVD's file, and triggers the
+    /// CNO unless a thread waits on the EVD itself.
     ///
     /// Context: any, including hard IRQ. The caller has rung the doorbell after the event was
     /// queued.
@@ -224,6 +219,7 @@ impl Evd {
             .last_notified
             .store_release(self.queue.ring.last_waking_index());
         self.wakeup.upcalls.arrived();
+        self.wake_reader();
         if !self.wakeup.link.is_live() || self.wakeup.waiter.is_taken() {
             return;
         }
@@ -247,11 +243,22 @@ impl Evd {
         });
     }
 
+    /// Checks whether an event is queued that wakes. The completion queues were armed and drained
+    /// before.
+    pub(super) fn has_events(&self) -> bool {
+        match self.mode() {
+            WakeMode::Threshold | WakeMode::Unsignalled => self.has_news(),
+            // Completions that arrived before the arming may have been solicited, and no longer
+            // show it. So each queued event counts.
+            WakeMode::Solicited => self.queued() != 0,
+        }
+    }
+
     /// Checks an EVD that the consumer has found empty. Returns an event that arrived in the
-    /// meantime. If there is none, the next event triggers the CNO.
+    /// meantime. If there is none, the next event triggers the CNO, and wakes a sleeper on a file.
     pub(super) fn check_and_pop(self: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
         if !self.wakeup.link.is_live() {
-            return None;
+            return self.arm_and_pop(consumer);
         }
         check::check_and_pop(&mut EvdCheck {
             evd: self,

@@ -20,6 +20,7 @@ impl Evd {
         self.update_calls_only();
         self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
+        self.wake_all_of_files();
     }
 
     /// Stops all waits and all upcalls, and releases the CNO and the device.

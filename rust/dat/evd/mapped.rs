@@ -133,7 +133,9 @@ impl Evd {
             return;
         };
         let mut consumer = self.consumer.lock();
-        let _ = self.note_taken(&mut consumer);
+        if self.note_taken(&mut consumer) {
+            self.wake_writers();
+        }
         let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
         if is_reported || self.mode() != WakeMode::Threshold {
             return;

@@ -43,10 +43,11 @@ impl Evd {
     pub(in crate::dat) fn queue_pump_and_notify(self: &Arc<Self>) {
         self.wakeup.must_notify.swap(true);
         let _ = queue().enqueue(self.clone());
+        self.wake_writers();
     }
 
-    /// Queues the pump again if it has stopped for lack of room. Called after the consumer took an
-    /// event, and after a pending event was queued. An event that is just being queued may count
+    /// Queues the pump again if it has stopped for lack of room, and wakes writers that wait for
+    /// room. Called after the consumer took an event, and after a pending event was queued. An event that is just being queued may count
     /// twice, so a pump that ran at that moment may have found too little room.
     pub(super) fn queue_pump_if_needed(self: &Arc<Self>) {
         if self.wakeup.demand.load(Acquire) != 0
@@ -54,6 +55,7 @@ impl Evd {
         {
             let _ = queue().enqueue(self.clone());
         }
+        self.wake_writers();
     }
 
     /// Queues the pump after the queue length has changed.
@@ -109,8 +111,8 @@ impl Evd {
         }
     }
 
-    /// Checks whether events have a receiver: a waiter, a CNO or upcalls. The pump then leaves the
-    /// completion queues armed for the next event.
+    /// Checks whether events have a receiver: a waiter, a CNO, upcalls or an open file. The pump
+    /// then leaves the completion queues armed for the next event.
     ///
     /// This does not depend on the wake-up mode. The callback may have left the wake-up to the pump
     /// because of streams that have left the EVD since then.
@@ -118,6 +120,7 @@ impl Evd {
         self.wakeup.waiter.is_taken()
             || self.wakeup.link.is_live()
             || self.wakeup.upcalls.are_made()
+            || self.has_file()
     }
 
     /// Checks whether the callback announces each completion, so that the pump does not have to.

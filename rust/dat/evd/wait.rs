@@ -249,6 +249,7 @@ impl Evd {
         self.update_calls_only();
         self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
+        self.wake_all_of_files();
     }
 
     /// Allows waits again: `dat_evd_clear_unwaitable`.

@@ -5,6 +5,7 @@
 
 use super::{
     cno_link::CnoLink,
+    file::Watched,
     upcall::Upcalls,
     Evd, //
 };
@@ -42,6 +43,8 @@ pub(super) struct Wakeup {
     pub(super) link: CnoLink,
     #[pin]
     pub(super) upcalls: Upcalls,
+    /// Sleepers on the files of the EVD, once it has one.
+    pub(super) watched: Watched,
     /// Identifier of the newest event that wakes, at the time of the last notification.
     pub(super) last_notified: AtomicU32,
     /// The pump has to announce the events that it finds, because no other party does.
@@ -61,6 +64,7 @@ impl Wakeup {
             unwaitable: AtomicBool::new(false),
             link <- CnoLink::new(),
             upcalls <- Upcalls::new(),
+            watched: Watched::new(),
             last_notified: AtomicU32::new(0),
             must_notify: AtomicBool::new(false),
             demand: Atomic::new(0),

@@ -30,6 +30,7 @@ use crate::{
         },
         evd::{
             self,
+            EvdFile,
             Flags, //
         },
         lmr,
@@ -50,6 +51,7 @@ use crate::{
         kernel_memory::KernelMemory,
         pd::Pd, //
     },
+    sys::record_file::PendingFile,
 };
 
 /// Resolves a handle; `None` for 0, which is DAT_HANDLE_NULL.
@@ -193,6 +195,18 @@ impl Ia {
 
     fn use_cno(&self, cno: u64) -> DatResult<Option<InUse<Cno>>> {
         given(cno, |cno| self.cnos.use_as(cno, Subtype::InvalidHandleCno))
+    }
+
+    /// Opens a file of an EVD for the calling process: [`EvdFile::open`]. A record that is read has
+    /// `record_size` bytes.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`EvdFile::open`].
+    pub(crate) fn open_evd_file(&self, evd: u64, record_size: usize) -> DatResult<PendingFile> {
+        EvdFile::open(self.evds(), evd, record_size)
     }
 
     /// Implements `dat_evd_create`. A `vector` of -1 leaves the completion vector to the adapter.

@@ -71,12 +71,7 @@ impl<T: Element> Array<T> {
     /// exceeds `KDAPL_ELEMENT_MAX`.
     #[inline(always)]
     pub(crate) fn new(address: u64, size: u32) -> Result<Self> {
-        if size < T::FIRST || size & ALIGNMENT.wrapping_sub(1) != 0 {
-            return Err(EINVAL);
-        }
-        if size > bindings::KDAPL_ELEMENT_MAX {
-            return Err(E2BIG);
-        }
+        check_size::<T>(size)?;
         Ok(Self {
             address,
             size,
@@ -177,6 +172,22 @@ impl<T: Element> Array<T> {
         }
         Ok(())
     }
+}
+
+/// Checks the size of an element in the caller's version.
+///
+/// # Errors
+///
+/// As for [`Array::new`].
+#[inline(always)]
+pub(crate) fn check_size<T: Element>(size: u32) -> Result {
+    if size < T::FIRST || size & ALIGNMENT.wrapping_sub(1) != 0 {
+        return Err(EINVAL);
+    }
+    if size > bindings::KDAPL_ELEMENT_MAX {
+        return Err(E2BIG);
+    }
+    Ok(())
 }
 
 /// Returns whether `size` bytes, at most a page, can be written.

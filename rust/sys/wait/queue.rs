@@ -28,10 +28,14 @@ struct Head {
 }
 
 impl Head {
+    fn has_sleepers(&self) -> bool {
+        // SAFETY: The head is initialised and outlives this call.
+        unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) }
+    }
+
     /// Wakes at most `alone` exclusive waiters, and all others. 0 wakes all waiters.
     fn wake(&self, alone: i32) {
-        // SAFETY: The head is initialised and outlives this call.
-        if !unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) } {
+        if !self.has_sleepers() {
             return;
         }
         // SAFETY: As above.
@@ -85,6 +89,11 @@ impl WaitQueue {
     /// Returns the C pointer, for C functions that wait on the queue.
     pub(in crate::sys) fn as_ptr(&self) -> *mut bindings::wait_queue_head {
         self.alarm.sleepers.raw.get()
+    }
+
+    /// Checks whether a task or a poll waits, after a full barrier. Context: any.
+    pub(crate) fn has_sleepers(&self) -> bool {
+        self.alarm.sleepers.has_sleepers()
     }
 
     /// Wakes all waiters.

@@ -2,11 +2,12 @@
 //! Consumer Notification Objects (CNOs): wait for events of several Event Dispatchers (EVDs).
 
 use crate::error::Result;
+use crate::file::CnoFile;
 use crate::object::{Handle, Object};
 use crate::raw::{self, call, Device};
 use crate::sys::*;
 use crate::time::{Monotonic, Until};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,13 +113,17 @@ impl Cno {
         raw::call(&self.0.device, call::CNO_MODIFY_AGENT, &mut message)
     }
 
-    /// Returns a file for `poll` and similar calls. It is readable while [`wait`](Self::wait) would
-    /// return at once, and hung up after the CNO was freed or the IA closed. It cannot be read.
+    /// Opens a file from which triggers are read, for `poll`, `epoll` and async runtimes
+    /// ([`Triggers`](crate::Triggers)).
     ///
     /// # Errors
     /// `INSUFFICIENT_RESOURCES` if the process has too many open files.
-    pub fn file(&self) -> Result<OwnedFd> {
-        raw::cno_file(&self.0.device, self.handle().0)
+    pub fn file(&self) -> Result<CnoFile> {
+        CnoFile::open(self)
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.0.device
     }
 
     /// Returns the state of the CNO.

@@ -127,10 +127,10 @@ impl Error {
         self.kind() == Some(Type::TIMEOUT_EXPIRED)
     }
 
-    /// Returns whether a dequeue found no event.
+    /// Returns whether a dequeue found no event, or the read of a non-blocking file no record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kind() == Some(Type::QUEUE_EMPTY)
+        self.kind() == Some(Type::QUEUE_EMPTY) || self.errno() == Some(libc::EAGAIN)
     }
 
     /// Returns whether a signal interrupted the call.

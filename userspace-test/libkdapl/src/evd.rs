@@ -4,6 +4,7 @@
 use crate::cno::Cno;
 use crate::error::Result;
 use crate::event::Event;
+use crate::file::EvdFile;
 use crate::flags::EvdFlags;
 use crate::object::{Handle, Object};
 use crate::raw::{self, call, Call, Device, MappedEvents};
@@ -243,6 +244,15 @@ impl Evd {
     pub fn map_events(&self) -> bool {
         let map = || MappedEvents::new(self.device(), self.handle().0).ok();
         self.0.mapped.get_or_init(map).is_some()
+    }
+
+    /// Opens a file from which events are read, for `poll`, `epoll` and async runtimes
+    /// ([`Events`](crate::Events)). Software events are written to it.
+    ///
+    /// # Errors
+    /// `INSUFFICIENT_RESOURCES` if the process has too many open files.
+    pub fn file(&self) -> Result<EvdFile> {
+        EvdFile::open(self)
     }
 
     /// Appends a software event with `pointer` to the queue.

@@ -144,6 +144,10 @@ pub(crate) fn for_transport(error: &io::Error) -> &'static str {
         Some(libc::EFAULT) => "an address in the call is not mapped",
         Some(libc::EINTR) => "a signal arrived; call again",
         Some(libc::ENOMEM) => "the kernel is out of memory",
+        Some(libc::EAGAIN) => "no event or no room is there; poll the file and try again",
+        Some(libc::EPERM) => "the EVD is unwaitable; allow waits, or make the file non-blocking",
+        Some(libc::EPIPE) => "the EVD was freed, or its IA closed; open a file of another EVD",
+        Some(libc::EBADF) => "the file cannot be written; create the EVD with EvdFlags::SOFTWARE",
         _ => "the kernel log (dmesg) may say more",
     }
 }

@@ -239,7 +239,7 @@ impl Ia {
     /// `INSUFFICIENT_RESOURCES` if the process has too many open files.
     pub fn create_cno_fd(&self) -> Result<(OwnedFd, Cno)> {
         let cno = self.create_cno(None)?;
-        Ok((cno.file()?, cno))
+        Ok((cno.file()?.into(), cno))
     }
 
     /// Creates an unconnected endpoint. `recv` and `request` are the EVDs for its completions,

@@ -49,6 +49,7 @@ mod ep;
 mod error;
 mod evd;
 mod event;
+mod file;
 mod flags;
 mod hint;
 mod ia;
@@ -60,6 +61,7 @@ mod rmr;
 mod service;
 mod srq;
 mod stat;
+mod stream;
 pub mod sys;
 mod time;
 
@@ -73,6 +75,7 @@ pub use ep::{
 pub use error::{DatError, Error, Result};
 pub use evd::{Evd, EvdConfig, EvdQuery};
 pub use event::{AsyncEvent, ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Event, EventKind};
+pub use file::{CnoFile, EvdFile};
 pub use flags::{CompletionFlags, EvdFlags, Extensions, Privileges};
 pub use ia::{devices, DeviceInfo, Ia, IaQuery, Transport};
 pub use lmr::{Lmr, LmrQuery, LmrRegistration};
@@ -83,6 +86,7 @@ pub use rmr::{Rmr, RmrBinding, RmrQuery};
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
 pub use srq::{Srq, SrqQuery};
 pub use stat::{ia_stats, IaStat};
+pub use stream::{AsyncFile, Events, Triggers};
 pub use time::Monotonic;
 
 /// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from

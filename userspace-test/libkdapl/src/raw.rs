@@ -8,6 +8,7 @@
 
 mod buffer;
 mod mapped_events;
+pub(crate) mod records;
 
 pub use buffer::Buffer;
 pub use mapped_events::MappedEvents;
@@ -94,7 +95,8 @@ messages! {
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
     kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
     kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query, kdapl_cno_wait,
-    kdapl_cno_fd, kdapl_ia_stat, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query, kdapl_srq_number,
+    kdapl_cno_fd, kdapl_evd_fd, kdapl_ia_stat, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query,
+    kdapl_srq_number,
 }
 
 /// The requests, each with its message type.
@@ -124,6 +126,7 @@ pub mod call {
         EVD_CLEAR_UNWAITABLE: kdapl_handle = IOC_KDAPL_EVD_CLEAR_UNWAITABLE,
             "dat_evd_clear_unwaitable";
         EVD_RESIZE: kdapl_evd_resize = IOC_KDAPL_EVD_RESIZE, "dat_evd_resize";
+        EVD_FD: kdapl_evd_fd = IOC_KDAPL_EVD_FD, "kdapl_evd_fd";
         EP_CREATE: kdapl_ep_create = IOC_KDAPL_EP_CREATE, "dat_ep_create";
         EP_FREE: kdapl_handle = IOC_KDAPL_EP_FREE, "dat_ep_free";
         EP_QUERY: kdapl_ep_query = IOC_KDAPL_EP_QUERY, "dat_ep_query";
@@ -253,6 +256,15 @@ pub(crate) fn monotonic_nanoseconds() -> u64 {
 pub(crate) fn cno_file(device: &Device, cno: u64) -> Result<OwnedFd> {
     let mut message = kdapl_cno_fd { handle: cno, ..Default::default() };
     self::call(device, call::CNO_FD, &mut message)?;
+    // SAFETY: The kernel opened the file for this call, so that it has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(message.fd) })
+}
+
+/// Opens a file for an EVD, whose records are `kdapl_event`s.
+pub(crate) fn evd_file(device: &Device, evd: u64) -> Result<OwnedFd> {
+    let event_size = size_of::<kdapl_event>() as u32;
+    let mut message = kdapl_evd_fd { handle: evd, event_size, ..Default::default() };
+    self::call(device, call::EVD_FD, &mut message)?;
     // SAFETY: The kernel opened the file for this call, so that it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(message.fd) })
 }

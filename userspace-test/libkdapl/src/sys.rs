@@ -47,6 +47,7 @@ published_sizes! {
     kdapl_ia_close = 24, kdapl_handle = 24, kdapl_evd_create = 48, kdapl_evd_query = 56,
     kdapl_evd_wait = 64, kdapl_evd_post_se = 32, kdapl_evd_modify_cno = 32, kdapl_evd_resize = 32,
     kdapl_cno = 32, kdapl_cno_query = 40, kdapl_cno_wait = 40, kdapl_cno_fd = 32,
+    kdapl_evd_fd = 32, kdapl_trigger = 8,
     kdapl_ep_create = 200, kdapl_ep_query = 488, kdapl_ep_modify = 192, kdapl_ep_status = 48,
     kdapl_ep_connect = 192, kdapl_ep_dup_connect = 56, kdapl_ep_common_connect = 176,
     kdapl_ep_disconnect = 32, kdapl_ep_private_data = 288, kdapl_ep_post = 96,

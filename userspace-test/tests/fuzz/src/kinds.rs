@@ -263,7 +263,11 @@ pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
     ("EVENTFD", &[]),
     ("FD_CLOSE", &[("fd", Kind::Slot(Resource::Fd))]),
     ("FD_POLL", &[("fd", Kind::Slot(Resource::Fd)), ("timeout_ns", Kind::Time)]),
-    ("FD_READ", &[("fd", Kind::Slot(Resource::Fd))]),
+    (
+        "FD_READ",
+        &[("fd", Kind::Slot(Resource::Fd)), ("address", Kind::Memory), ("length", Kind::Length)],
+    ),
+    ("FD_WRITE", &[("fd", Kind::Slot(Resource::Fd)), ("pointer", Kind::Cookie)]),
     ("POLL", &[("timeout_ns", Kind::Time)]),
     ("READ", &[]),
 ];

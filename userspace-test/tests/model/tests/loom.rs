@@ -20,6 +20,8 @@ mod rust {
 
 #[path = "loom/allowance.rs"]
 mod allowance;
+#[path = "loom/bell.rs"]
+mod bell;
 #[path = "loom/cno.rs"]
 mod cno;
 #[path = "loom/cno_agent.rs"]

@@ -17,6 +17,7 @@ mod nvme_link;
 mod peer;
 mod plain;
 mod raw;
+mod records;
 mod selection;
 mod soak;
 mod software;

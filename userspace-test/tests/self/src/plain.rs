@@ -55,6 +55,10 @@ impl Plain {
         Ok(Self { child, output })
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Checks that its next line is `expected`.
     pub fn says(&mut self, expected: &str) -> Result<()> {
         let mut line = String::new();

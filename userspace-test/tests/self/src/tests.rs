@@ -14,6 +14,7 @@ mod close_races;
 pub mod cno;
 mod cno_agent;
 mod cno_file;
+mod cno_file_reads;
 mod cno_storm;
 mod completion_flags;
 mod connect;
@@ -42,6 +43,7 @@ mod ep_stage;
 mod ep_states;
 mod evd;
 mod evd_cqs;
+mod evd_file;
 mod evd_full;
 mod evd_refilled;
 mod evd_resize;
@@ -110,6 +112,7 @@ mod srq;
 mod srq_ends;
 mod srq_many;
 pub mod srq_traffic;
+mod streams;
 mod submit;
 mod suppressed;
 mod trace;
@@ -159,9 +162,19 @@ pub fn all() -> Vec<Test> {
         dequeue_many::TESTS,
         mapped_events::TESTS,
         evd_resize::TESTS,
+        evd_file::TESTS,
+        evd_file::writes::TESTS,
+        evd_file::sleeps::TESTS,
+        evd_file::beside::TESTS,
+        evd_file::ends::TESTS,
+        evd_file::threads::TESTS,
+        evd_file::hostile::TESTS,
+        evd_file::uring::TESTS,
         cno::TESTS,
         cno_agent::TESTS,
         cno_file::TESTS,
+        cno_file_reads::TESTS,
+        streams::TESTS,
         cno_storm::TESTS,
         irqs_off::TESTS,
         event_storm::TESTS,

@@ -22,6 +22,7 @@ const OUTPUTS: &[(&str, &str, Resource)] = &[
     // The destination of an RDMA read into an RMR.
     ("RMR_BIND", "rmr_context", Resource::Local),
     ("CNO_FD", "fd", Resource::Fd),
+    ("EVD_FD", "fd", Resource::Fd),
     ("CR_QUERY", "local_ep", Resource::Ep),
 ];
 
@@ -116,7 +117,8 @@ fn system(process: &'static Process, step: &Step, name: &str) {
         }
         "FD_CLOSE" => close_fd(argument("fd") as i32),
         "FD_POLL" => poll(argument("fd") as i32, argument("timeout_ns")),
-        "FD_READ" => read(argument("fd") as i32),
+        "FD_READ" => read_records(argument("fd") as i32, range()),
+        "FD_WRITE" => write_word(argument("fd") as i32, argument("pointer")),
         "POLL" => poll(process.file(step.file), argument("timeout_ns")),
         "READ" => read(process.file(step.file)),
         _ => {
@@ -154,6 +156,29 @@ fn read(fd: i32) {
     let mut bytes = [0u8; 64];
     // SAFETY: the buffer has this length.
     unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
+}
+
+/// Reads without sleeping: to the area, or else to memory of its own.
+fn read_records(fd: i32, range: Option<(u64, u64)>) {
+    let mut bytes = [0_u8; 256];
+    let (start, length) = match range {
+        Some((address, length)) => (address as *mut libc::c_void, length as usize),
+        None => (bytes.as_mut_ptr().cast(), bytes.len()),
+    };
+    // Two pieces, whose border is in the middle of a record.
+    let first = length / 2 + 3;
+    let pieces = [(0, first.min(length)), (first.min(length), length)].map(|(from, to)| {
+        libc::iovec { iov_base: start.wrapping_byte_add(from), iov_len: to - from }
+    });
+    // SAFETY: the memory is `bytes`, or lies in the area, which contains no Rust object.
+    unsafe { libc::preadv2(fd, pieces.as_ptr(), 2, -1, libc::RWF_NOWAIT) };
+}
+
+/// Writes a word without sleeping.
+fn write_word(fd: i32, word: u64) {
+    let piece = libc::iovec { iov_base: (&raw const word).cast_mut().cast(), iov_len: 8 };
+    // SAFETY: the kernel only reads the word.
+    unsafe { libc::pwritev2(fd, &piece, 1, -1, libc::RWF_NOWAIT) };
 }
 
 /// Changes the memory of the area.

@@ -267,7 +267,8 @@ enum Act {
     Attach,
     Detach(usize),
     Trigger(usize),
-    Take,
+    /// By the handle of the first EVD if true.
+    Take(bool),
     BeginCheck(usize),
     BeginCheckEmpty(usize),
     EndCheck(usize),
@@ -283,7 +284,7 @@ fn any_act() -> impl Strategy<Value = Act> {
         3 => Just(Act::Attach),
         1 => slot().prop_map(Act::Detach),
         5 => slot().prop_map(Act::Trigger),
-        4 => Just(Act::Take),
+        4 => any::<bool>().prop_map(Act::Take),
         2 => slot().prop_map(Act::BeginCheck),
         2 => slot().prop_map(Act::BeginCheckEmpty),
         2 => slot().prop_map(Act::EndCheck),
@@ -314,10 +315,15 @@ proptest! {
                     let news = lists.advance(slot, &[Idle, HandedOut, Checking], Triggered);
                     prop_assert_eq!(table.trigger(number), news);
                 },
-                Act::Take => {
+                Act::Take(is_known) => {
                     let first = lists.triggered.first().copied();
                     let evd = first.and_then(|slot| lists.slots[slot]).map(|(evd, _)| evd);
-                    prop_assert_eq!(table.take(), evd);
+                    prop_assert!(!table.take_if(u64::MAX));
+                    let taken = match (is_known, evd) {
+                        (true, Some(evd)) => table.take_if(evd).then_some(evd),
+                        _ => table.take(),
+                    };
+                    prop_assert_eq!(taken, evd);
                     if let Some(first) = first {
                         lists.put(first, Some(HandedOut));
                     }

@@ -105,6 +105,9 @@ fn a_fast_process_does_not_prolong_the_handover() {
 enum Step {
     Push,
     Pop,
+    /// The kernel peeks at this many records, a thread takes so many, and the kernel takes those
+    /// that it has found.
+    PeekAndTake(usize, u32),
     /// The process takes the oldest record, as documented.
     Take,
     /// The process writes a head that is this far before the tail.
@@ -115,6 +118,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => Just(Step::Push),
         2 => Just(Step::Pop),
+        2 => (1..6_usize, 0..3_u32).prop_map(|(peek, taken)| Step::PeekAndTake(peek, taken)),
         2 => Just(Step::Take),
         1 => prop_oneof![0..12_u32, any::<u32>()].prop_map(Step::Write),
     ]
@@ -150,6 +154,29 @@ proptest! {
                         let head = ring.memory().head.load();
                         ring.memory().head.store_release(head.wrapping_add(1));
                     }
+                }
+                (Step::PeekAndTake(most, taken), Some(queue)) => {
+                    let mut records = vec![record(0); most];
+                    let (index, count) = ring.peek(&mut records);
+                    prop_assert_eq!(count, most.min(queue.len()));
+                    for (found, n) in records.iter().take(count).zip(queue.iter()) {
+                        prop_assert_eq!(*found, record(u64::from(*n)));
+                    }
+                    let taken = taken.min(queue.len() as u32);
+                    ring.memory().head.store_release(index.wrapping_add(taken));
+                    queue.drain(..taken as usize);
+                    prop_assert_eq!(ring.take_from(index, count as u32), taken == 0);
+                    if taken == 0 {
+                        queue.drain(..count);
+                    }
+                    // More than there are.
+                    let index = ring.memory().head.load();
+                    prop_assert!(!ring.take_from(index, queue.len() as u32 + 1));
+                }
+                (Step::PeekAndTake(..), None) => {
+                    let (index, count) = ring.peek(&mut [record(0); 4]);
+                    prop_assert_eq!(count, 0);
+                    prop_assert!(!ring.take_from(index, 1));
                 }
                 (Step::Pop | Step::Take, None) => prop_assert_eq!(ring.pop(), None),
                 (Step::Write(before), _) => {

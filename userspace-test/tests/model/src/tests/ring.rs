@@ -227,6 +227,8 @@ enum Act {
     Push,
     PushQuiet,
     Pop,
+    /// Peeks at this many records, pops so many, and takes those that the peek has found.
+    PeekAndTake(usize, usize),
     Len,
     /// To this queue length, with this number of pushes during the move.
     Resize(u32, u8),
@@ -237,6 +239,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => Just(Act::Push),
         4 => Just(Act::PushQuiet),
         4 => Just(Act::Pop),
+        3 => (1..6_usize, 0..3_usize).prop_map(|(peek, pops)| Act::PeekAndTake(peek, pops)),
         2 => Just(Act::Len),
         1 => (1..40_u32, 0..4_u8).prop_map(|(qlen, pushes)| Act::Resize(qlen, pushes)),
     ]
@@ -274,6 +277,26 @@ proptest! {
                 Act::Push => push(&mut whole, &mut deque, capacity, true),
                 Act::PushQuiet => push(&mut whole, &mut deque, capacity, false),
                 Act::Pop => prop_assert_eq!(whole.pop(), deque.pop_front().map(|(record, _)| record)),
+                Act::PeekAndTake(most, pops) => {
+                    let mut records = vec![record(0); most];
+                    let (index, count) = whole.ring.peek(&whole.consumer, &mut records);
+                    prop_assert_eq!(count, most.min(deque.len()));
+                    let found = records.iter().take(count);
+                    prop_assert!(found.eq(deque.iter().take(count).map(|(record, _)| record)));
+                    let mut popped = 0;
+                    for _ in 0..pops {
+                        prop_assert_eq!(whole.pop(), deque.pop_front().map(|(record, _)| record));
+                        popped = (popped + 1).min(count);
+                    }
+                    let is_taken =
+                        whole.ring.take_from(&mut whole.consumer, index, count as u32);
+                    // Nothing is taken of an empty ring, which succeeds.
+                    prop_assert_eq!(is_taken, popped == 0 || count == 0);
+                    if popped == 0 {
+                        deque.drain(..count);
+                    }
+                    prop_assert_eq!(whole.ring.len() as usize, deque.len());
+                }
                 Act::Len => prop_assert_eq!(whole.ring.len() as usize, deque.len()),
                 Act::Resize(qlen, pushes) => {
                     let wanted = qlen.next_power_of_two() as usize;

@@ -42,13 +42,13 @@ const MODE_MISSING: u64 = 1;
 const PAGE: usize = 4096;
 
 /// A page that no thread can access before the drop.
-struct Withheld {
+pub struct Withheld {
     faults: File,
 }
 
 impl Withheld {
     /// Replaces a page of this process.
-    fn new(address: u64) -> Result<Self> {
+    pub fn new(address: u64) -> Result<Self> {
         // SAFETY: The call takes flags only.
         let fd =
             unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | libc::O_NONBLOCK) };
@@ -82,7 +82,7 @@ impl Withheld {
     }
 
     /// Returns whether a thread waits for the page.
-    fn is_awaited(&self) -> bool {
+    pub fn is_awaited(&self) -> bool {
         let mut poll =
             libc::pollfd { fd: self.faults.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: There is one entry.

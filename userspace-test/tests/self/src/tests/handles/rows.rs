@@ -101,6 +101,7 @@ pub fn rows() -> Vec<Row> {
         EVD_SET_UNWAITABLE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
         EVD_CLEAR_UNWAITABLE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
         EVD_RESIZE { handle, qlen: 1 } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_FD { handle, event_size: 64 } Evd => INVALID_HANDLE_EVD_REQUEST;
         EP_CREATE { pz } Pz or none => INVALID_HANDLE_PZ;
         EP_FREE { handle } Ep => INVALID_HANDLE_EP;
         EP_QUERY { handle } Ep => INVALID_HANDLE_EP;

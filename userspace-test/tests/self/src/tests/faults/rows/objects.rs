@@ -54,6 +54,7 @@ pub const ROWS: &[Row] = rows! {
     EVD_CLEAR_UNWAITABLE: objects, |objects| objects.evd.clear_unwaitable();
     EVD_RESIZE "of software": posted, |objects| objects.evd.resize(1000);
     EVD_RESIZE "of DTOs": objects, |objects| objects.end.recv.resize(5000);
+    EVD_FD: objects, |objects| objects.evd.file();
     SRQ_CREATE: objects, |objects| objects.end.ia.create_srq(&objects.end.pz, 300, 2);
     SRQ_FREE: with_srq, |(srq, _)| srq.free();
     SRQ_POST_RECV: with_srq, |(srq, objects)| srq.post_recv(&[objects.end.lmr.segment(0, 8)], 2);

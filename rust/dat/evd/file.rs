@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Files of an Event Dispatcher (EVD): `KDAPL_EVD_FD`.
+//!
+//! A read returns the oldest events, a write posts software events. The file is a consumer beside
+//! the others: an event is taken once, by a read, a call or the process that maps it. Any number of
+//! threads may read and poll. None of them is the waiter in the sense of DAT, so an EVD with a
+//! waiter or a Consumer Notification Object (CNO) has files as any other, and each event wakes all
+//! of them.
+//!
+//! A file does not keep its EVD. It finds the EVD by its handle, in the table of the adapter, and
+//! shares with it only the places where threads [sleep](Sleepers). So a process that passes the file
+//! on, and closes its adapter, leaves no event queue behind.
+//!
+//! A thread arms the completion queues before it sleeps, or reports that there is no event. That
+//! holds for poll too, and for each call that finds the EVD empty while it has a file: with
+//! edge-triggered epoll, no poll follows such a call.
+
+mod read;
+mod sleepers;
+mod write;
+
+use self::sleepers::Sleepers;
+use super::{
+    Consumer,
+    Evd,
+    Flags, //
+};
+use crate::{
+    dat::{
+        base::Objects,
+        prelude::*, //
+    },
+    model::{
+        direct_event::DrainLimit,
+        event::Record, //
+    },
+    sys::{
+        record_file::{
+            Access,
+            Blocking,
+            PendingFile,
+            Readiness,
+            RecordDest,
+            RecordFile,
+            RecordSource, //
+        },
+        wait::WaitQueue, //
+    },
+};
+use kernel::sync::SetOnce;
+
+/// Sleepers on the files of an EVD, which are created with the first one.
+pub(super) type Watched = SetOnce<Arc<Sleepers>>;
+
+/// Object of an open file.
+pub(crate) struct EvdFile {
+    evds: Arc<Objects<Evd>>,
+    handle: u64,
+    sleepers: Arc<Sleepers>,
+    /// Size of a record in bytes.
+    record_size: usize,
+}
+
+impl EvdFile {
+    /// Opens a file of an EVD for the calling process. It can be written if the EVD takes software
+    /// events.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// * INVALID_HANDLE (EVD);
+    /// * INSUFFICIENT_RESOURCES: (memory) without memory; without a subtype above the process's
+    ///   limit of open files.
+    pub(in crate::dat) fn open(
+        evds: &Arc<Objects<Evd>>,
+        handle: u64,
+        record_size: usize,
+    ) -> DatResult<PendingFile> {
+        let evd = evds.get(handle)?;
+        let sleepers = evd.sleepers()?;
+        sleepers.file_opened();
+        let this = Self {
+            evds: evds.clone(),
+            handle,
+            sleepers,
+            record_size,
+        };
+        let access = match evd.flags.has(Flags::SOFTWARE) {
+            true => Access::ReadWrite,
+            false => Access::Read,
+        };
+        let this = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
+        PendingFile::new(c"[kdapl-evd]", this, access).map_err(|error| match error {
+            ENOMEM => DatError::memory(),
+            _ => Kind::InsufficientResources.into(),
+        })
+    }
+
+    /// Returns the EVD; `None` after it was freed.
+    fn evd(&self) -> Option<Arc<Evd>> {
+        self.evds.get(self.handle).ok()
+    }
+}
+
+impl Drop for EvdFile {
+    fn drop(&mut self) {
+        self.sleepers.file_closed();
+    }
+}
+
+impl RecordFile for EvdFile {
+    fn sleepers(&self) -> &WaitQueue {
+        self.sleepers.readers()
+    }
+
+    fn readiness(&self) -> Readiness {
+        let Some(evd) = self.evd() else {
+            return Readiness::OVER;
+        };
+        if !evd.has_events() {
+            evd.arm_and_drain(&mut evd.consumer.lock());
+        }
+        let over = evd.wakeup.closed.load_acquire();
+        Readiness {
+            readable: evd.has_events(),
+            writable: !over && evd.flags.has(Flags::SOFTWARE) && evd.has_room_or_tells(),
+            over,
+        }
+    }
+
+    fn record_size(&self) -> usize {
+        self.record_size
+    }
+
+    fn read(&self, to: &mut RecordDest<'_, '_>, blocking: Blocking) -> Result {
+        self.read_events(to, blocking)
+    }
+
+    fn write(&self, from: &mut RecordSource<'_, '_>, blocking: Blocking) -> Result {
+        self.write_events(from, blocking)
+    }
+}
+
+impl Evd {
+    /// Returns the sleepers on the EVD's files.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
+    fn sleepers(&self) -> DatResult<Arc<Sleepers>> {
+        if self.wakeup.watched.as_ref().is_none() {
+            let new = Sleepers::new()?;
+            // With the lock, no other thread is just storing its own.
+            let _consumer = self.consumer.lock();
+            let _ = self.wakeup.watched.populate(new);
+        }
+        let sleepers = self.wakeup.watched.as_ref();
+        Ok(sleepers.ok_or(DatError::internal())?.clone())
+    }
+
+    /// Checks whether a file of the EVD is open.
+    pub(super) fn has_file(&self) -> bool {
+        let sleepers = self.wakeup.watched.as_ref();
+        sleepers.is_some_and(|sleepers| sleepers.are_possible())
+    }
+
+    /// Wakes the polls of the EVD's files, and one read.
+    ///
+    /// Context: any, including hard IRQ. The caller has queued the event.
+    pub(super) fn wake_reader(&self) {
+        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+            sleepers.announce_event();
+        }
+    }
+
+    /// Wakes the writes to the EVD's files that wait for room.
+    ///
+    /// Context: any, including hard IRQ. The caller has made room.
+    pub(super) fn wake_writers(&self) {
+        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+            sleepers.announce_room();
+        }
+    }
+
+    /// Wakes all sleepers on the EVD's files, after waits were stopped.
+    pub(super) fn wake_all_of_files(&self) {
+        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+            sleepers.announce_end();
+        }
+    }
+
+    /// Takes an event that arrived after the consumer has found the EVD empty, if it has a file. If
+    /// there is none, the next event wakes the sleepers on the file.
+    pub(super) fn arm_and_pop(self: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
+        if !self.has_file() {
+            return None;
+        }
+        self.arm_and_drain(consumer);
+        let mut record = Record::default();
+        let found = self.pop(consumer, DrainLimit::All, &mut record);
+        found.is_event().then_some(record)
+    }
+
+    /// Checks whether there is room for a software event. If not, writers are woken when there is.
+    fn has_room_or_tells(&self) -> bool {
+        if self.room() != 0 {
+            return true;
+        }
+        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+            sleepers.want_room();
+        }
+        // Also asks a process that has mapped events to report the next one that it takes.
+        self.gets_room()
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Writes software events to a file of an Event Dispatcher (EVD).
+
+use super::{
+    sleepers::Sleepers,
+    EvdFile, //
+};
+use crate::{
+    dat::{
+        evd::Evd,
+        prelude::*, //
+    },
+    model::{
+        bell::Heard,
+        wait::{
+            wait_for,
+            ArmResult,
+            SleepEnd,
+            WaitError,
+            Waiter, //
+        },
+    },
+    sys::{
+        record_file::{
+            Blocking,
+            RecordSource, //
+        },
+        task,
+        wait::SleepResult, //
+    },
+};
+
+/// A thread that posts a software event.
+struct Writer<'a> {
+    evd: &'a Arc<Evd>,
+    sleepers: &'a Sleepers,
+    pointer: u64,
+    blocking: Blocking,
+    heard: Heard,
+}
+
+impl Writer<'_> {
+    fn is_over(&self) -> bool {
+        self.evd.wakeup.closed.load_acquire()
+    }
+}
+
+impl Waiter for Writer<'_> {
+    type Output = ();
+
+    fn queued(&self) -> u32 {
+        // Posts at once.
+        1
+    }
+
+    fn take(&mut self, _threshold: u32) -> Option<()> {
+        (!self.is_over() && self.evd.post_se(self.pointer).is_ok()).then_some(())
+    }
+
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<()>) {
+        self.heard = self.sleepers.hear_room();
+        let _ = self.evd.has_room_or_tells();
+        (ArmResult::Empty, self.take(threshold))
+    }
+
+    fn stop(&mut self) -> Option<WaitError> {
+        if self.is_over() {
+            Some(WaitError::Closed)
+        } else if self.blocking == Blocking::MayNot {
+            Some(WaitError::TimedOut)
+        } else {
+            task::has_signal().then_some(WaitError::Interrupted)
+        }
+    }
+
+    fn sleep(&mut self) -> SleepEnd {
+        if self.is_over() {
+            return SleepEnd::Closed;
+        }
+        if self.blocking == Blocking::MayNot {
+            return SleepEnd::TimedOut;
+        }
+        match self.sleepers.sleep_for_room(self.heard) {
+            SleepResult::Ready => SleepEnd::Woken,
+            SleepResult::TimedOut => SleepEnd::TimedOut,
+            SleepResult::Interrupted => SleepEnd::Interrupted,
+        }
+    }
+}
+
+impl EvdFile {
+    /// Posts software events: see [`RecordFile::write`](crate::sys::record_file::RecordFile::write).
+    ///
+    /// # Errors
+    ///
+    /// As for `RecordFile::write`; `EPIPE` after the EVD was freed.
+    pub(super) fn write_events(
+        &self,
+        from: &mut RecordSource<'_, '_>,
+        blocking: Blocking,
+    ) -> Result {
+        let evd = self.evd().ok_or(EPIPE)?;
+        while let Some(pointer) = from.next()? {
+            let mut writer = Writer {
+                evd: &evd,
+                sleepers: &self.sleepers,
+                pointer,
+                blocking,
+                heard: self.sleepers.hear_room(),
+            };
+            wait_for(&mut writer, 1).map_err(|stop| match stop {
+                WaitError::TimedOut => EAGAIN,
+                WaitError::Interrupted => ERESTARTSYS,
+                WaitError::Closed => EPIPE,
+            })?;
+            from.accept();
+        }
+        Ok(())
+    }
+}
