@@ -15,7 +15,7 @@
  * and gets each trigger, also if a thread waits in dat_cno_wait().
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory, or a limit of the user
  *
  * Example: cno.c
@@ -33,7 +33,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY
  * freed or the IA was closed. It cannot be read.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_INSUFFICIENT_RESOURCES: no memory, a limit of the user, or too many open files
  *
  * Example: cno.c
@@ -49,7 +49,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_fd_create(DAT_IA_HANDLE ia, DAT_FD *fd, DA
  * its end.)
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no thread or file for the agent
  *
  * Example: cno.c
@@ -63,7 +63,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WA
  * @param: out: the parameters
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: cno.c
@@ -81,7 +81,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MA
  * of threads may wait.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_QUEUE_EMPTY: the time is over; without its class of error unless the IA was opened with the
  *   option strict, because programs compare with the bare number
  * * DAT_INTERRUPTED_CALL: a signal has arrived
@@ -100,7 +100,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeo
  * trigger is pending.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  *
  * Example: cno.c
  */
@@ -111,7 +111,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_trigger(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE
  * @cno: the CNO
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_CNO_IN_USE): an EVD uses it, or a thread waits on it
  *
  * Example: cno.c

@@ -20,11 +20,11 @@
  * ready for another attempt.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_MODEL_NOT_SUPPORTED: @qos, or several paths are required
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @conn_qual is 0
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @timeout is 0
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @private_data_size
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @private_data_size is out of range
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): neither an IPv4 nor an IPv6 address
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): the IA has no address of this family
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNREACHABLE): there is no route
@@ -60,7 +60,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PT
  * If @other has accepted its connection, the qualifier is that of its service point.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE2): @other
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE2): @other is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3, DAT_INVALID_ARG4): @timeout, @private_data_size
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): @other is not connected, or @ep is not unconnected
  * * otherwise as dat_ep_connect()
@@ -108,8 +108,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADD
  * call has no effect.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @flags
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): it is unconfigured, or a service point or a request
  *   holds it
  *
@@ -131,7 +131,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAG
  * are valid until the request is answered.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: connect.c
@@ -148,10 +148,10 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK m
  * Post the first receives of the Endpoint before. After an error the request is still there.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr is stale or another object
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep, or no Endpoint came with the request
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): not the Endpoint of the request
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @private_data_size
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @private_data_size is out of range
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the state of the Endpoint
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY, DAT_RESOURCE_DEVICE): no memory; the device was
  *   removed
@@ -174,8 +174,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, 
  * A reserved Endpoint becomes unconnected again, and one that came with the request is freed.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @private_data_size
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @private_data_size is out of range
  *
  * Events:
  * * DAT_CONNECTION_EVENT_PEER_REJECTED: at the peer

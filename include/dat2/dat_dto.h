@@ -17,9 +17,9 @@
  * DAT_COMPLETION_SUPPRESS_FLAG a success has no event.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): more segments than max_request_iov
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
  * * DAT_PROTECTION_VIOLATION (DAT_PROTECTION_READ): a segment is not in an LMR of the PZ
  * * DAT_LENGTH_ERROR: longer than max_message_size of the IA
@@ -70,9 +70,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep,
  * Receives are filled in the order of their posts. A message that is longer breaks the connection.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): more segments than max_recv_iov
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is unconfigured, or disconnects
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_SRQ_OPERATIONAL): the Endpoint has an SRQ
  * * DAT_PROTECTION_VIOLATION (DAT_PROTECTION_WRITE): a segment is not in an LMR of the PZ
@@ -100,9 +100,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segme
  * and breaks the connection.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): more segments than max_rdma_read_iov
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
  * * DAT_PROTECTION_VIOLATION (DAT_PROTECTION_WRITE): a segment is not in an LMR of the PZ
  * * DAT_PRIVILEGES_VIOLATION (DAT_PRIVILEGES_WRITE): its LMR lacks the privilege
@@ -130,8 +130,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT 
  * The bind allows remote writes. Over iWARP the peer learns the context, and can write there.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @flags
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
  * * DAT_PROTECTION_VIOLATION (DAT_PROTECTION_WRITE): no RMR of the PZ is bound so
  * * DAT_PRIVILEGES_VIOLATION (DAT_PRIVILEGES_WRITE): the RMR does not allow remote writes
@@ -158,9 +158,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, con
  * The peer gets no event.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): more segments than max_rdma_write_iov
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
  * * DAT_PROTECTION_VIOLATION (DAT_PROTECTION_READ): a segment is not in an LMR of the PZ
  * * DAT_LENGTH_ERROR: longer than @remote, or than max_rdma_size of the IA

@@ -49,7 +49,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, 
  * @ep: out: the Endpoint
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @pz is not that of @srq
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG7): an attribute is above the limit of the IA
  * * otherwise as dat_ep_create()
@@ -69,7 +69,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HA
  * The addresses that it points to are valid until the next query, or until the Endpoint is freed.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: endpoint.c
@@ -108,7 +108,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK 
  * @request_idle: out: DAT_TRUE if no other DTO is outstanding; may be NULL
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  *
  * Example: endpoint.c
  */
@@ -122,7 +122,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *
  * @span: out: number of messages from the oldest to the newest of them; may be NULL
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  *
  * Example: endpoint.c
  */
@@ -135,7 +135,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT *all
  * @hard: number above which the connection breaks, or DAT_WATERMARK_INFINITE
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2, DAT_INVALID_ARG3): a negative number
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory
  *
@@ -155,7 +155,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT s
  * Has no effect on an unconnected one.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): it is in another state
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_TEVD): its EVDs are full of earlier connections' events
  *
@@ -170,7 +170,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_reset(DAT_EP_HANDLE ep);
  * Ends its connection. Outstanding DTOs have no event; events that are queued stay.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): a service point or a request holds it
  *
  * Example: endpoint.c

@@ -1,8 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Return codes of DAT calls. A code has a class, a type and a subtype (dat_return(3)). */
+/* Return codes of DAT calls. */
 #pragma once
 
 #include <stdint.h>
+
+/**
+ * DOC: dat_return(3) - Return codes of DAT calls
+ *
+ * Description:
+ *
+ * A DAT_RETURN has 32 bits: the class in the upper two, the type in the next 14, the subtype in the
+ * lower 16. DAT_SUCCESS is 0. Every error has the class DAT_CLASS_ERROR, so compare the type, and not
+ * the whole code:
+ *
+ *   if (DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED)
+ *           again();
+ *
+ * The subtype says which object, argument or state is wrong. DAT_GET_SUBTYPE() returns it, and
+ * dat_strerror(3) the names of both. DAT_INVALID_ARG1 is the first argument of the call.
+ *
+ * DAT_QUEUE_EMPTY is an exception: dat_evd_dequeue(3) and dat_cno_wait(3) return it without the class,
+ * as other implementations do, because programs compare with the bare number. With the option strict
+ * in the name of the adapter it has the class.
+ *
+ * Errors of every call:
+ *
+ * DAT_INVALID_HANDLE: the object was freed, is of another kind, or never was one. The handles of a
+ * parent are invalid in a child of fork(2).
+ *
+ * DAT_INVALID_PARAMETER (DAT_INVALID_ARG1 and so on): a pointer that the call writes through is NULL,
+ * or one that it reads through.
+ *
+ * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_DEVICE): the device was removed, or another thread is
+ * closing the IA.
+ *
+ * DAT_INTERNAL_ERROR: the driver of the device refuses for another reason.
+ *
+ * See:
+ *
+ * dat_strerror(3), kdat(7)
+ */
 
 /** Classes of a code, in its upper two bits. kDAPL returns no warnings. */
 #define DAT_CLASS_ERROR		0x80000000

@@ -15,10 +15,10 @@
  * Any number of Endpoints and service points may report to an EVD, and any streams may share one.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @min_qlen is 0 or above max_evd_qlen of the IA
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @flags has an unknown value
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory, or a limit of the user
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_DEVICE): the device was removed
  *
@@ -34,7 +34,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qle
  * @param: out: the parameters, with the actual length of the queue
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: evd.c
@@ -49,8 +49,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MA
  * Queued events trigger the new CNO at once.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory
  *
  * Example: evd.c
@@ -65,7 +65,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HAN
  * do not depend on this.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  *
  * Example: evd.c
  */
@@ -76,7 +76,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_enable(DAT_EVD_HANDLE evd);
  * @evd: the EVD
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  *
  * Example: evd.c
  */
@@ -94,8 +94,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_disable(DAT_EVD_HANDLE evd);
  * may wait on an EVD; others may call dat_evd_dequeue().
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @threshold
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @threshold is out of range
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_UNWAITABLE): the EVD is unwaitable, or became so
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_NOTIFY, DAT_INVALID_STATE_EVD_CONFIG_SOLICITED):
  *   @threshold is above 1, and an Endpoint of the EVD chose which completions wake
@@ -116,7 +116,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeo
  * @event: out: the event
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  * * DAT_QUEUE_EMPTY: there is no event; the class as of dat_cno_wait()
  *
  * Example: evd.c
@@ -129,7 +129,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *eve
  * @event: an event with the number DAT_SOFTWARE_EVENT, whose pointer is passed on
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG1): the EVD does not have the stream
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): the event has another number
  * * DAT_QUEUE_FULL: the queue is full
@@ -149,8 +149,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVEN
  * No event is lost, and others may be queued and taken meanwhile.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @min_qlen
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @min_qlen is out of range
  * * DAT_INVALID_STATE: more events than that are queued
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_WAITER): a thread waits for more events than that
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory
@@ -167,7 +167,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_q
  * dequeued, and trigger the CNO.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  *
  * Example: evd.c
  */
@@ -178,7 +178,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
  * @evd: the EVD
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  *
  * Example: evd.c
  */
@@ -191,7 +191,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
  * The events in it are lost.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_ASYNC): it is the IA's asynchronous EVD
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_IN_USE): an Endpoint or a service point uses it
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_WAITER): a thread waits on it

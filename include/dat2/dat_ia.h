@@ -40,7 +40,7 @@
  * * DAT_PROVIDER_NOT_FOUND (DAT_MAJOR_NOT_FOUND, DAT_MINOR_NOT_FOUND): another version
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): the device has no IP address
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG1): @name has an unknown option
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @async_evd_min_qlen
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @async_evd_min_qlen is out of range
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_ASYNC): @async_evd is not an EVD
  * * DAT_MODEL_NOT_SUPPORTED: @async_evd is an EVD: each IA has its own
  * * DAT_PRIVILEGES_VIOLATION: the driver of the device is restricted to privileged users
@@ -67,7 +67,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT as
  * closed. The attributes do not change.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3, DAT_INVALID_ARG5): a mask has unknown bits
  *
  * Example: ia.c
@@ -85,8 +85,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *asy
  * A thread that waits on an EVD or a CNO of the IA gets DAT_ABORT.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @flags
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @flags has an unknown value
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_IA_IN_USE): graceful, and an object exists; a Connection
  *   Request that was not answered is one
  *
@@ -100,7 +100,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS fla
  * @context: the word
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1): @handle
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1): @handle is stale or another object
  *
  * Example: ia.c
  */
@@ -112,7 +112,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_set_consumer_context(DAT_HANDLE handle, DAT_CO
  * @context: out: the word; 0 if none was stored
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1): @handle
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1): @handle is stale or another object
  *
  * Example: ia.c
  */
@@ -124,7 +124,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_get_consumer_context(DAT_HANDLE handle, DAT_CO
  * @type: out: its kind
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1): @handle
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE1): @handle is stale or another object
  *
  * Example: ia.c
  */
@@ -173,7 +173,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_registry_providers_related(const DAT_NAME_PTR 
  * kDAPL uses one path for a connection, so that no adapters are related in this sense.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_PROVIDER_NOT_FOUND (DAT_NAME_NOT_REGISTERED): there is no such device
  * * DAT_MODEL_NOT_SUPPORTED: both exist
  *

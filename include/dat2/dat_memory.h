@@ -12,7 +12,7 @@
  * Endpoints use memory of their own PZ only.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory, or a limit of the user
  *
  * Example: memory.c
@@ -26,7 +26,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE *pz)
  * @param: out: the parameters
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: memory.c
@@ -38,7 +38,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_query(DAT_PZ_HANDLE pz, DAT_PZ_PARAM_MASK m
  * @pz: the PZ
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_PZ_IN_USE): an Endpoint, a region or an SRQ uses it
  *
  * Example: memory.c
@@ -90,7 +90,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_
  * @param: out: the parameters
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_LMR): @lmr
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_LMR): @lmr is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: memory.c
@@ -104,7 +104,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MA
  * DTOs that still use it fail, and break their connection.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_LMR): @lmr
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_LMR): @lmr is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_LMR_IN_USE): an RMR is bound to it
  *
  * Example: memory.c
@@ -121,7 +121,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_free(DAT_LMR_HANDLE lmr);
  * provider's attributes is DAT_FALSE.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @segments is NULL
  *
  * Example: memory.c
@@ -138,7 +138,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT
  * Without effect, as dat_lmr_sync_rdma_read().
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @segments is NULL
  *
  * Example: memory.c
@@ -152,7 +152,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DA
  * @rmr: out: the RMR, which is not bound yet
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz is stale or another object
  * * DAT_MODEL_NOT_SUPPORTED: the device cannot register memory by a request
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory, or a limit of the user
  *
@@ -170,7 +170,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *r
  * DAT_RMR_SCOPE_PZ. An Endpoint that is to be alone gets a PZ of its own.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz is stale or another object
  * * DAT_MODEL_NOT_SUPPORTED: @pz is a Protection Zone
  *
  * Example: rmr.c
@@ -184,7 +184,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_create_for_ep(DAT_PZ_HANDLE pz, DAT_RMR_HA
  * @param: out: the parameters, with those of the last bind
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR): @rmr
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR): @rmr is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: rmr.c
@@ -210,7 +210,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MA
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR, DAT_INVALID_HANDLE_LMR, DAT_INVALID_HANDLE_EP): an object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): other privileges
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG8): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG8): @flags has an unknown value
  * * DAT_MODEL_NOT_SUPPORTED: @va_type
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
  * * DAT_PROTECTION_VIOLATION: another PZ, or a segment that is not in the LMR
@@ -236,7 +236,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lm
  * Its context is invalid when the call returns.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR): @rmr
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR): @rmr is stale or another object
  *
  * Example: rmr.c
  */

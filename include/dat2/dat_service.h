@@ -17,11 +17,11 @@
  * them.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_CR): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_CR): @evd is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @conn_qual is 0
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): the EVD lacks the stream
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @flags
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @flags has an unknown value
  * * DAT_CONN_QUAL_IN_USE: another service point or program listens there
  * * DAT_CONN_QUAL_UNAVAILABLE: the user may not listen there
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): no memory, or a limit of the user
@@ -62,7 +62,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL
  * @param: out: the parameters
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PSP): @psp
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PSP): @psp is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: connect.c
@@ -76,7 +76,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MA
  * Connections stay, and requests that have arrived can still be answered.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PSP): @psp
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PSP): @psp is stale or another object
  *
  * Example: connect.c
  */
@@ -94,9 +94,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_psp_free(DAT_PSP_HANDLE psp);
  * Later requests are rejected, as if there were no service point.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_CR): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_CR): @evd is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @conn_qual is 0
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): the EVD lacks the stream
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the state of the Endpoint
@@ -117,7 +117,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL con
  * @param: out: the parameters
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RSP): @rsp
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RSP): @rsp is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: reserved.c
@@ -131,7 +131,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MA
  * If no request has arrived, its Endpoint becomes UNCONNECTED again.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RSP): @rsp
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RSP): @rsp is stale or another object
  *
  * Example: reserved.c
  */
@@ -149,8 +149,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rsp_free(DAT_RSP_HANDLE rsp);
  * The connection qualifier of its requests is the port, which dat_csp_query() returns.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_CR): @evd
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_CR): @evd is stale or another object
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): neither an IPv4 nor an IPv6 address
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): not one of the IA's addresses
  * * DAT_COMM_NOT_SUPPORTED: @comm
@@ -174,7 +174,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_csp_create(DAT_IA_HANDLE ia, DAT_COMM *comm, D
  * @param: out: the parameters; the pointers are valid until the service point is freed
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CSP): @csp
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CSP): @csp is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: common.c
@@ -186,7 +186,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MA
  * @csp: the service point
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CSP): @csp
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CSP): @csp is stale or another object
  *
  * Example: common.c
  */

@@ -33,7 +33,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
  * @cookie: a word that the event returns
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): too many segments
  * * DAT_PROTECTION_VIOLATION (DAT_PROTECTION_WRITE): a segment is not in an LMR of the PZ
  * * DAT_PRIVILEGES_VIOLATION (DAT_PRIVILEGES_WRITE): its LMR lacks the privilege
@@ -54,7 +54,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT se
  * @param: out: the parameters, with the receives that are available and those that are outstanding
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @mask has unknown bits
  *
  * Example: srq.c
@@ -69,8 +69,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MA
  * Posted receives stay posted.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @number
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq is stale or another object
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @number is out of range
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_SRQ_IN_USE): more receives are outstanding, or the low
  *   watermark is above it
  * * DAT_MODEL_NOT_SUPPORTED: the driver cannot lengthen its queue
@@ -85,7 +85,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT numbe
  * @number: number of available receives below which one asynchronous event is reported; 0 for none
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): more than the SRQ holds
  *
  * Events:
@@ -102,7 +102,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT numbe
  * Receives that no Endpoint has taken are dropped without events.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_SRQ): @srq is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_SRQ_IN_USE): an Endpoint uses it
  *
  * Example: srq.c

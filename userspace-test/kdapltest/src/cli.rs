@@ -90,6 +90,9 @@ pub enum Command {
     #[command(after_help = "Example:
   kdapltest completions bash >/usr/share/bash-completion/completions/kdapltest")]
     Completions(CompletionsArgs),
+    /// Writes the manual pages of all commands
+    #[command(after_help = "Example:\n  kdapltest man /usr/share/man/man1")]
+    Man(ManArgs),
     /// Prints the JSON Schema of what each command prints with --json
     #[command(after_help = "Example:\n  kdapltest schema | jq .ping.properties")]
     Schema,
@@ -108,6 +111,7 @@ impl Command {
             Self::Transaction(_) => "transaction",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
             Self::Schema => "schema",
         }
     }
@@ -117,6 +121,12 @@ impl Command {
 pub struct CompletionsArgs {
     /// Shell for which to print them
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub struct ManArgs {
+    /// Folder to write them to
+    pub folder: std::path::PathBuf,
 }
 
 #[derive(Args, Clone)]
