@@ -98,8 +98,9 @@ impl Sources {
             let example = self.example(call).with_context(|| format!("the example of {}", call.name))?;
             pages.insert(format!("{}.3", call.name), page::of_call(call, example));
         }
-        // A macro, which has no prototype of its own.
-        pages.insert("dat_ia_open.3".into(), ".so man3/dat_ia_openv.3\n".into());
+        // A macro, which has no comment of its own.
+        let openv = pages.get("dat_ia_openv.3").context("there is no call dat_ia_openv")?;
+        pages.insert("dat_ia_open.3".into(), openv.replacen("dat_ia_openv", "dat_ia_open", 1));
         Ok(pages)
     }
 

@@ -10,7 +10,8 @@ const WIDTH: usize = 76;
 
 fn page(name: &str, section: &str, brief: &str) -> Roff {
     let mut roff = Roff::new();
-    roff.control("TH", [name, section, "", "kDAPL", "DAT 2.0"]);
+    // The date is empty: a page changes with its header.
+    roff.control("TH", [name, section, "\"\"", "kDAPL", "DAT 2.0"]);
     roff.control("SH", ["NAME"]);
     roff.text([roman(format!("{name} - {brief}"))]);
     roff
@@ -42,9 +43,11 @@ fn list(roff: &mut Roff, heading: &str, items: &[Item]) {
         return;
     }
     roff.control("SH", [heading]);
-    for item in items {
+    for (place, item) in items.iter().enumerate() {
         if item.head.is_empty() {
-            roff.control("PP", []);
+            if place > 0 {
+                roff.control("PP", []);
+            }
         } else {
             roff.control("TP", []);
             let head = if heading == "ARGUMENTS" { vec![italic(&item.head)] } else { styled(&item.head) };
