@@ -4,7 +4,6 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::net::IpAddr;
 
 /// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
@@ -145,12 +144,13 @@ pub struct DeviceArgs {
 
 #[derive(Args, Clone)]
 pub struct ClientArgs {
-    /// Address of the server [default: that of the device, for a server on this machine]
+    /// Name or address of the server [default: the address of the device, for a server on this
+    /// machine]
     #[arg(value_name = "SERVER")]
-    address: Option<IpAddr>,
+    address: Option<String>,
     /// The same, as an option
     #[arg(long, value_name = "SERVER", conflicts_with = "address")]
-    server: Option<IpAddr>,
+    server: Option<String>,
     #[command(flatten)]
     pub device: DeviceArgs,
 }
@@ -161,9 +161,9 @@ impl ClientArgs {
         Self { address: None, server: None, device: device.clone() }
     }
 
-    /// Returns the address of the server, if it was given.
-    pub fn server(&self) -> Option<IpAddr> {
-        self.address.or(self.server)
+    /// Returns name or address of the server, if it was given.
+    pub fn server(&self) -> Option<&str> {
+        self.address.as_deref().or(self.server.as_deref())
     }
 }
 

@@ -39,7 +39,8 @@ impl Call {
     /// Parses the lines of a comment, without the marks at their beginnings.
     pub fn parse(comment: &[&str], prototype: &str) -> Result<Self> {
         let (first, rest) = comment.split_first().context("the comment is empty")?;
-        let (name, brief) = first.split_once("() - ").context("the first line is no 'NAME() - TEXT'")?;
+        let (name, brief) =
+            first.split_once("() - ").context("the first line is no 'NAME() - TEXT'")?;
         let mut call = Self {
             name: name.into(),
             brief: brief.into(),
@@ -124,7 +125,8 @@ impl Call {
     pub fn names(&self) -> Vec<String> {
         let items = self.arguments.iter().chain(&self.errors).chain(&self.events);
         let texts = items.flat_map(|item| [&item.head, &item.text]).chain(&self.paragraphs);
-        let words = texts.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        let words =
+            texts.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
         let constant = |word: &&str| word.starts_with("DAT_") && !word.ends_with('_');
         words.filter(constant).map(str::to_owned).collect()
     }
@@ -179,8 +181,9 @@ mod tests {
         assert_eq!(
             call.errors,
             [Item {
-                head: "DAT_INVALID_STATE (DAT_INVALID_STATE_CNO_IN_USE, DAT_INVALID_STATE_CNO_DEAD)"
-                    .into(),
+                head:
+                    "DAT_INVALID_STATE (DAT_INVALID_STATE_CNO_IN_USE, DAT_INVALID_STATE_CNO_DEAD)"
+                        .into(),
                 text: "a cause".into()
             }]
         );

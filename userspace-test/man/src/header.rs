@@ -24,7 +24,8 @@ impl Article {
             let (name, section) = place.split_once('(')?;
             Some((name, section.trim_end_matches(')'), brief))
         });
-        let (name, section, brief) = parsed.context("the first line is no 'NAME(SECTION) - TEXT'")?;
+        let (name, section, brief) =
+            parsed.context("the first line is no 'NAME(SECTION) - TEXT'")?;
         let own = |line: &&str| (*line).to_owned();
         let paragraphs = lines.split(|line| line.is_empty());
         let paragraphs = paragraphs.map(|lines| lines.iter().map(own).collect::<Vec<_>>());
@@ -41,7 +42,13 @@ impl Article {
 fn comments(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
     text.split("/**\n").skip(1).filter_map(|part| {
         let (comment, after) = part.split_once(" */\n")?;
-        let plain = |line: &'_ str| -> usize { if line.starts_with(" * ") { 3 } else { 2 } };
+        let plain = |line: &'_ str| -> usize {
+            if line.starts_with(" * ") {
+                3
+            } else {
+                2
+            }
+        };
         let lines = comment.lines().map(|line| line.get(plain(line)..).unwrap_or("")).collect();
         Some((lines, after))
     })
@@ -49,7 +56,8 @@ fn comments(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
 
 /// Returns the calls of a header.
 pub fn calls(text: &str) -> Result<Vec<Call>> {
-    let of_call = |(lines, _): &(Vec<&str>, &str)| lines.first().is_some_and(|line| line.contains("() - "));
+    let of_call =
+        |(lines, _): &(Vec<&str>, &str)| lines.first().is_some_and(|line| line.contains("() - "));
     let parse = |(lines, after): (Vec<&str>, &str)| {
         let name = lines[0];
         let prototype = prototype(after).with_context(|| format!("no prototype after '{name}'"))?;

@@ -54,7 +54,8 @@ struct Sources {
 
 /// Reads the files of a folder with this extension, in the order of their names.
 fn files(folder: &Path, extension: &str) -> Result<Vec<(PathBuf, String)>> {
-    let listed = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let listed =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut paths = Vec::new();
     for entry in listed {
         let path = entry?.path();
@@ -75,7 +76,8 @@ impl Sources {
     fn read(checkout: &Path) -> Result<Self> {
         let headers = files(&checkout.join("include/dat2"), "h")?;
         let folder = checkout.join("userspace-test/libkdat/examples");
-        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let examples = files(&folder, "c")?.into_iter();
         let examples = examples.map(|(path, text)| (name(&path), text)).collect();
         Ok(Self { headers, examples })
@@ -95,7 +97,8 @@ impl Sources {
         ensure!(!calls.is_empty(), "the headers have no calls");
         for call in &calls {
             self.check(call, &calls).with_context(|| format!("the comment of {}", call.name))?;
-            let example = self.example(call).with_context(|| format!("the example of {}", call.name))?;
+            let example =
+                self.example(call).with_context(|| format!("the example of {}", call.name))?;
             pages.insert(format!("{}.3", call.name), page::of_call(call, example));
         }
         // A macro, which has no comment of its own.
@@ -122,7 +125,8 @@ impl Sources {
         let text = self.examples.get(&call.example);
         let text = text.with_context(|| format!("there is no {}", call.example))?;
         let (_, shown) = text.split_once("/* --- */\n").context("it has no line /* --- */")?;
-        let macros = [call.name.as_str(), if call.name == "dat_ia_openv" { "dat_ia_open" } else { "" }];
+        let macros =
+            [call.name.as_str(), if call.name == "dat_ia_openv" { "dat_ia_open" } else { "" }];
         // open_ia() and the like, which the examples share, are in no page.
         if !macros.iter().any(|name| !name.is_empty() && shown.contains(&format!("{name}("))) {
             bail!("{} does not call {}", call.example, call.name);

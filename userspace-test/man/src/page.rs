@@ -50,7 +50,8 @@ fn list(roff: &mut Roff, heading: &str, items: &[Item]) {
             }
         } else {
             roff.control("TP", []);
-            let head = if heading == "ARGUMENTS" { vec![italic(&item.head)] } else { styled(&item.head) };
+            let head =
+                if heading == "ARGUMENTS" { vec![italic(&item.head)] } else { styled(&item.head) };
             roff.text(head);
         }
         roff.text(styled(&item.text));

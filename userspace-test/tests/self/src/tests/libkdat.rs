@@ -46,7 +46,9 @@ fn example(context: &Context, case: &str) -> Result<()> {
 
 fn consumer(context: &Context, case: &str) -> Result<()> {
     if context.client.is_iwarp() {
-        return skip("over iWARP the side that connects has to send first, and this program does not");
+        return skip(
+            "over iWARP the side that connects has to send first, and this program does not",
+        );
     }
     let (good, output) = run(context, "kdat-consumer", case, &context.client.device)?;
     ensure!(good, "{case} failed:\n{output}");

@@ -99,7 +99,9 @@ fn dtest_modes(context: &Context) -> Result<()> {
 fn libkdat(context: &Context) -> Result<()> {
     possible(context)?;
     if context.client.device != context.server.device {
-        return skip("the server tells the client the name of its adapter, here that of its device");
+        return skip(
+            "the server tells the client the name of its adapter, here that of its device",
+        );
     }
     let sides = (Provider::Libkdat, Provider::Libkdat);
     dtest(context, sides, "-b 64")?;
