@@ -7,13 +7,13 @@
 //! takes a lock, so that a child of `fork` cannot find one held.
 #![allow(unsafe_code)]
 
-use crate::abi::{DAT_IA_HANDLE, DAT_PROVIDER, DAT_PROVIDER_INFO, DAT_RETURN};
-use crate::foreign;
-use crate::options::Options;
 use crate::provider;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use udat::abi::{DAT_IA_HANDLE, DAT_PROVIDER, DAT_PROVIDER_INFO, DAT_RETURN};
+use udat::foreign;
+use udat::options::Options;
 
 /// Registration of a line of `dat.conf`.
 pub struct Registration {

@@ -4,7 +4,6 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::net::IpAddr;
 
 /// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
@@ -102,6 +101,9 @@ Examples:
     #[command(after_help = "Example:
   kdapltest completions bash >/usr/share/bash-completion/completions/kdapltest")]
     Completions(CompletionsArgs),
+    /// Writes the manual pages of all commands
+    #[command(after_help = "Example:\n  kdapltest man /usr/share/man/man1")]
+    Man(ManArgs),
     /// Prints the JSON Schema of what each command prints with --json
     #[command(after_help = "Example:\n  kdapltest schema | jq .ping.properties")]
     Schema,
@@ -121,6 +123,7 @@ impl Command {
             Self::Transaction(_) => "transaction",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
             Self::Schema => "schema",
         }
     }
@@ -142,6 +145,12 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
+#[derive(Args)]
+pub struct ManArgs {
+    /// Folder to write them to
+    pub folder: std::path::PathBuf,
+}
+
 #[derive(Args, Clone)]
 pub struct DeviceArgs {
     /// RDMA device, network device or address, as in rxe0, mlx5_0/2, eth0.100, 10.7.0.1 or
@@ -158,12 +167,13 @@ pub struct DeviceArgs {
 
 #[derive(Args, Clone)]
 pub struct ClientArgs {
-    /// Address of the server [default: that of the device, for a server on this machine]
+    /// Name or address of the server [default: the address of the device, for a server on this
+    /// machine]
     #[arg(value_name = "SERVER")]
-    address: Option<IpAddr>,
+    address: Option<String>,
     /// The same, as an option
     #[arg(long, value_name = "SERVER", conflicts_with = "address")]
-    server: Option<IpAddr>,
+    server: Option<String>,
     #[command(flatten)]
     pub device: DeviceArgs,
 }
@@ -174,9 +184,9 @@ impl ClientArgs {
         Self { address: None, server: None, device: device.clone() }
     }
 
-    /// Returns the address of the server, if it was given.
-    pub fn server(&self) -> Option<IpAddr> {
-        self.address.or(self.server)
+    /// Returns name or address of the server, if it was given.
+    pub fn server(&self) -> Option<&str> {
+        self.address.as_deref().or(self.server.as_deref())
     }
 }
 

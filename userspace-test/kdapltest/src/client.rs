@@ -7,8 +7,10 @@ use crate::protocol::{decode_offer, Request};
 use crate::side::{Peer, Plan, Side};
 use crate::stop;
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
-use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment};
-use std::net::IpAddr;
+use libkdapl::{
+    Close, ConnectOptions, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment,
+};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Additional time for the event that reports an expired connect.
@@ -19,6 +21,8 @@ pub struct Target {
     pub ia: Ia,
     pub device: String,
     pub address: IpAddr,
+    /// The same for a connect, with the scope of a link-local address.
+    remote: SocketAddr,
     pub port: u16,
     pub timeout: Duration,
 }
@@ -26,12 +30,20 @@ pub struct Target {
 impl Target {
     pub fn open(args: &ClientArgs) -> Result<Self> {
         let (ia, device) = device::open(&args.device)?;
-        let address = match args.server() {
-            Some(address) => address,
-            None => device::own_address(&ia, &device)?,
+        let remote = match args.server() {
+            Some(host) => ia.resolve(host)?,
+            None => SocketAddr::new(device::own_address(&ia, &device)?, 0),
         };
         let timeout = Duration::from_secs(args.device.timeout);
-        Ok(Self { ia, device, address, port: args.device.port, timeout })
+        let (address, port) = (remote.ip(), args.device.port);
+        Ok(Self { ia, device, address, remote, port, timeout })
+    }
+
+    /// Starts to connect an Endpoint to the server.
+    pub fn call(&self, ep: &Ep, private_data: &[u8]) -> libkdapl::Result<()> {
+        let timeout = Some(self.timeout);
+        let options = ConnectOptions { timeout, private_data, ..Default::default() };
+        ep.connect_with(self.remote, self.port.into(), &options)
     }
 
     /// Returns the server as errors name it.
@@ -51,10 +63,7 @@ impl Target {
     ) -> Result<(Side, Segment)> {
         let mut side = Side::new(&self.ia, plan, self.peer())?;
         before(&side)?;
-        let (port, timeout) = (self.port.into(), Some(self.timeout));
-        side.ep
-            .connect(self.address, port, timeout, &request.encode())
-            .with_context(|| device::state(&self.device))?;
+        self.call(&side.ep, &request.encode()).with_context(|| device::state(&self.device))?;
         // The kernel's time-out event normally arrives before this wait expires.
         match side.next_within(self.timeout + GRACE)? {
             Event::Connection { event: ConnectionEvent::Established, .. } => {}

@@ -29,9 +29,9 @@ mod stream;
 mod switches;
 mod transaction;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
-use cli::{Cli, Command, CompletionsArgs};
+use cli::{Cli, Command, CompletionsArgs, ManArgs};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -55,6 +55,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Transaction(args) => transaction::run(args, cli.json),
         Command::Demo(args) => demo::run(args, cli.json),
         Command::Completions(args) => completions(args),
+        Command::Man(args) => man(args),
         Command::Schema => schema::run(),
     }
 }
@@ -63,4 +64,12 @@ fn completions(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "kdapltest", &mut script);
     output::say(String::from_utf8_lossy(&script).trim_end())
+}
+
+/// Writes a page for `kdapltest` and for each of its commands.
+fn man(args: &ManArgs) -> Result<()> {
+    let folder = args.folder.display();
+    std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot create {folder}"))?;
+    clap_mangen::generate_to(Cli::command(), &args.folder)
+        .with_context(|| format!("cannot write the pages to {folder}"))
 }

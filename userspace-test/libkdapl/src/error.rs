@@ -80,6 +80,13 @@ pub enum Error {
         /// The errno of the call.
         source: io::Error,
     },
+    /// A host has no address that can be used.
+    Host {
+        /// Name of the host.
+        name: String,
+        /// Error of the look-up.
+        source: io::Error,
+    },
     /// The kernel sent an event that this library does not know.
     UnknownEvent {
         /// Number of the event.
@@ -153,6 +160,11 @@ impl fmt::Display for Error {
             Self::Memory { length, source } => {
                 write!(f, "cannot map a buffer of {length} bytes: {source}")
             }
+            Self::Host { name, source } => write!(
+                f,
+                "host '{name}': {source}: check its name ('getent ahosts {name}' looks it up), or \
+                 give its address"
+            ),
             Self::UnknownEvent { number } => write!(
                 f,
                 "the kernel sent event {number:#x}, which this library does not know: \

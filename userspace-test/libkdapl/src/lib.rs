@@ -54,6 +54,7 @@ mod flags;
 mod hint;
 mod ia;
 mod lmr;
+mod name;
 mod object;
 mod port;
 pub mod raw;

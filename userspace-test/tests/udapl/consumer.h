@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* An ordinary uDAPL program, against Debian's headers and libdat2. */
+/* An ordinary uDAPL program, against Debian's headers and libdat2, or against ours and libkdat. */
 #pragma once
 
 #include <dat2/udat.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
+
+#ifdef LIBKDAT
+/* libdat2 does not export this call, so that programs reach it by the provider's table. */
+#define DAT_EP_POST_RDMA_READ_TO_RMR dat_ep_post_rdma_read_to_rmr
+#endif
 
 /* Longest wait for an event, in microseconds. */
 #define PATIENCE 30000000
@@ -32,7 +37,7 @@ noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
 
 /* Arguments of a case. */
 struct place {
-	char *name;		/* name of the adapter in dat.conf */
+	char *name;		/* name of the adapter: in dat.conf, or with libkdat of the device */
 };
 
 /* One side of a connection: an Endpoint with its own EVD for all events. */

@@ -10,11 +10,12 @@
 static const char help[] =
 "Usage: udapl-consumer CASE ADAPTER\n"
 "\n"
-"Tests the adapter of dat.conf with calls that Debian's uDAPL programs do not make.\n"
+"Tests an adapter with calls that Debian's uDAPL programs do not make: one of dat.conf, or with\n"
+"libkdat a device.\n"
 "\n"
 "  attributes  limits and promises of the adapter and its provider\n"
 "  calls     queries, contexts, resized EVDs, changed CNOs\n"
-"  table     calls that libdat2 does not export\n"
+"  table     calls that libdat2 does not export, by its table\n"
 "  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
 "  stale     handles of freed objects, and invented ones\n"
 "  agent     a function that is called for each EVD that triggers a CNO\n"
@@ -31,21 +32,14 @@ static const struct {
 	void (*run)(struct place *place);
 } cases[] = {
 	{ "attributes", case_attributes },
-	{ "calls", case_calls }, { "table", case_table }, { "exchange", case_exchange }, { "stale", case_stale },
+#ifndef LIBKDAT
+	{ "table", case_table },
+#endif
+	{ "calls", case_calls }, { "exchange", case_exchange }, { "stale", case_stale },
 	{ "agent", case_agent }, { "agent-and-waiter", case_agent_and_waiter },
 	{ "fork", case_fork }, { "exit", case_exit },
 	{ "reopen", case_reopen }, { "safe", case_safe },
 };
-
-noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
-{
-	const char *major = "", *minor = "";
-
-	if (ret != DAT_SUCCESS)
-		dat_strerror(ret, &major, &minor);
-	fprintf(stderr, "%s:%d: %s (0x%08x %s %s)\n", file, line, what, ret, major, minor);
-	exit(1);
-}
 
 int threads(void)
 {

@@ -242,9 +242,8 @@ impl<'a> Trials<'a> {
             run: self.run,
             connections: self.args.connections,
         };
-        let Target { address, port, timeout, .. } = self.target;
         self.calls += 1;
-        trial.ep.connect(*address, (*port).into(), Some(*timeout), &request.encode())?;
+        self.target.call(&trial.ep, &request.encode())?;
         self.open.insert(trial.ep.handle(), trial);
         Ok(())
     }

@@ -79,6 +79,7 @@ mod kill;
 pub mod kill_by_state;
 mod kunit;
 mod late_completions;
+mod libkdat;
 mod limits;
 pub mod limits_reached;
 mod lists;
@@ -181,6 +182,7 @@ pub fn all() -> Vec<Test> {
         kdapltest::TESTS,
         kdapltest_ends::TESTS,
         example::TESTS,
+        libkdat::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,
         ep_modify_posted::TESTS,

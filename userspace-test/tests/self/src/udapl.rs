@@ -29,6 +29,18 @@ pub enum Provider {
     LikeDebians,
     /// Debian's own provider, without kDAPL.
     Debians,
+    /// `libkdat` in place of `libdat2` and a provider.
+    Libkdat,
+}
+
+impl Provider {
+    /// Returns the name by which a program opens the adapter of a host.
+    pub fn adapter(self, host: &Host) -> &str {
+        match self {
+            Self::Libkdat => &host.device,
+            _ => ADAPTER,
+        }
+    }
 }
 
 /// Output of these programs that reports a failure.
@@ -58,12 +70,16 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 impl Program {
     /// Starts a program on a host, with a `dat.conf` for the host's adapter.
     pub fn start(host: &Host, provider: Provider, line: &str) -> Result<Self> {
-        let configuration = configuration(host, provider)?;
         let mut words = line.split_whitespace();
         let program = words.next().context("an empty command")?;
         // Write each line at once, not when a buffer is full.
         let mut command = Command::new("stdbuf");
-        command.args(["-oL", program]).args(words).env("DAT_OVERRIDE", configuration);
+        command.args(["-oL", program]).args(words);
+        match provider {
+            // Its calls precede those of libdat2, which the program is linked with.
+            Provider::Libkdat => command.env("LD_PRELOAD", "libkdat.so.1"),
+            _ => command.env("DAT_OVERRIDE", configuration(host, provider)?),
+        };
         let (process, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
         let output = format!("/tmp/udapl-{process}-{number}");
         let file = File::options().create(true).append(true).open(&output)?;

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
@@ -17,6 +18,9 @@ tests! {
     devices, 20, "kdapltest lists the devices, as text and as JSON";
     schema, 60, "The output of kdapltest --json has the fields of its schema";
     refusals, 20, "kdapltest reports a missing listener and bad arguments";
+    #[Address]
+    server_by_name, 60, "kdapltest finds its server by name, at an address that the device can reach";
+    unknown_server, 60, "kdapltest names a server that is unknown, and one that the device cannot reach";
 }
 
 /// Runs `kdapltest`. Returns whether it succeeded, and its output on stdout and stderr.
@@ -182,6 +186,69 @@ fn refusals(context: &Context) -> Result<()> {
     ] {
         let (ok, text) = kdapltest(arguments)?;
         ensure!(!ok && text.contains(words), "{arguments:?} has the output:\n{text}");
+    }
+    Ok(())
+}
+
+/// Lines that a test adds to `/etc/hosts`. They are removed with this value.
+struct Hosts(String);
+
+impl Hosts {
+    const FILE: &'static str = "/etc/hosts";
+
+    fn add(lines: &[(&str, &str)]) -> Result<Self> {
+        let before = fs::read_to_string(Self::FILE).unwrap_or_default();
+        let lines: String = lines.iter().map(|(ip, name)| format!("{ip} {name}\n")).collect();
+        fs::write(Self::FILE, format!("{before}{lines}"))?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        let _ = fs::write(Self::FILE, &self.0);
+    }
+}
+
+/// Returns an address of the family that the devices of the test do not have.
+fn of_other_family(context: &Context) -> &'static str {
+    match context.server_address().is_ipv6() {
+        true => "192.0.2.7",
+        false => "2001:db8::7",
+    }
+}
+
+fn server_by_name(context: &Context) -> Result<()> {
+    if context.client.device != context.server.device {
+        return skip("the test needs a server on the same host");
+    }
+    let address = context.server_address().to_string();
+    let other = of_other_family(context);
+    // The other family comes first and last.
+    let lines = [
+        (other, "kdapl-two"),
+        (address.as_str(), "kdapl-two"),
+        (address.as_str(), "kdapl-one"),
+        (other, "kdapl-one"),
+    ];
+    let _hosts = Hosts::add(&lines)?;
+    for name in ["kdapl-one", "kdapl-two"] {
+        let client = ["ping", "--server", name, "--iterations", "10"];
+        let (text, _) = client_and_server(context, &["--once"], &client)?;
+        ensure!(text.contains(&address), "{name} is not {address}:\n{text}");
+    }
+    Ok(())
+}
+
+fn unknown_server(context: &Context) -> Result<()> {
+    let other = of_other_family(context);
+    let second = format!("{other}7");
+    let _hosts = Hosts::add(&[(other, "kdapl-far"), (&second, "kdapl-far")])?;
+    let far = format!("the device has no address that leads to {other}");
+    for (name, says) in [("no.such.host.invalid", "no.such.host.invalid"), ("kdapl-far", &far)] {
+        let (good, text) = kdapltest(&["ping", name, "--device", &context.client.device])?;
+        let whole = text.contains(says) && text.contains(&format!("host '{name}'"));
+        ensure!(!good && whole, "'{says}' is missing:\n{text}");
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ tests! {
     dtestx, 120, "uDAPL: dtestx finds the extensions, and its writes with immediate data and its atomics pass";
     server_of_debian, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
     client_of_debian, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
+    libkdat, 240, "uDAPL: dtest, dtestcm and dtestx pass over libkdat in place of libdat2";
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
@@ -30,7 +31,8 @@ const ADDRESS_PORT: u16 = 15828;
 
 /// Starts the server of a pair, and waits until a client can connect.
 fn server(context: &Context, program: &str, provider: Provider, options: &str) -> Result<Program> {
-    let line = format!("{program} -P {ADAPTER} {options}");
+    let adapter = provider.adapter(&context.server);
+    let line = format!("{program} -P {adapter} {options}");
     let mut server = Program::start(&context.server, provider, &line)?;
     server.says(context, "aiting ")?;
     context.until("the server publishes its address", || listens(&context.server, ADDRESS_PORT))?;
@@ -39,7 +41,8 @@ fn server(context: &Context, program: &str, provider: Provider, options: &str) -
 
 fn client(context: &Context, program: &str, provider: Provider, options: &str) -> Result<Program> {
     let address = context.server_address();
-    let line = format!("{program} -P {ADAPTER} -h {address} {options}");
+    let adapter = provider.adapter(&context.client);
+    let line = format!("{program} -P {adapter} -h {address} {options}");
     Program::start(&context.client, provider, &line)
 }
 
@@ -91,6 +94,20 @@ fn dtest_modes(context: &Context) -> Result<()> {
         dtest(context, OURS, options)?;
     }
     Ok(())
+}
+
+fn libkdat(context: &Context) -> Result<()> {
+    possible(context)?;
+    if context.client.device != context.server.device {
+        return skip(
+            "the server tells the client the name of its adapter, here that of its device",
+        );
+    }
+    let sides = (Provider::Libkdat, Provider::Libkdat);
+    dtest(context, sides, "-b 64")?;
+    dtest(context, sides, "-W -b 4096 -D")?;
+    connections(context, sides, 20)?;
+    extended(context, sides)
 }
 
 fn dtest_writes(context: &Context) -> Result<()> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Parameters of a line of `dat.conf`.
+//! Parameters of an adapter: in a line of `dat.conf`, or in the name that `libkdat` opens.
 
 use crate::qualifier::Mapping;
 
@@ -29,9 +29,7 @@ impl Options {
                 (1, port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
                     options.device = with_port(&options.device, port);
                 }
-                _ => {
-                    return Err(format!("'{word}' in \"{text}\" is no parameter of this provider"))
-                }
+                _ => return Err(format!("'{word}' in \"{text}\" is no parameter of an adapter")),
             }
         }
         Ok(options)

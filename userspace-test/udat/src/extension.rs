@@ -5,11 +5,11 @@
 //! `dat_ib_extensions.h` define the arguments of each operation.
 
 use crate::abi::*;
-use crate::entry::entry;
 use crate::ep::Ep;
 use crate::foreign::{self, put, with_segments, Arguments};
 use crate::ia::{self, Ia};
 use crate::object::find;
+use crate::origin::Origin;
 use crate::ret::{Result, Ret};
 use libkdapl::{
     CompletionFlags, Dto, DtoEvent, DtoOperation, DtoStatus, Extensions, Segment, Type,
@@ -79,7 +79,7 @@ fn only(segments: &[Segment]) -> Result<&Segment> {
     segments.first().ok_or(Ret::argument(3))
 }
 
-fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
+fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Result<()> {
     // The upper half of the register of a narrower argument is undefined; the casts discard it.
     let (count, iov) = (arguments.next() as DAT_COUNT, arguments.pointer());
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
@@ -91,7 +91,7 @@ fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()>
     })
 }
 
-fn fetch_and_add(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
+fn fetch_and_add(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Result<()> {
     let (add, iov) = (arguments.next(), arguments.pointer());
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
     let flags = CompletionFlags(arguments.next() as u32);
@@ -101,7 +101,7 @@ fn fetch_and_add(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
     })
 }
 
-fn cmp_and_swap(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
+fn cmp_and_swap(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Result<()> {
     let (compare, swap) = (arguments.next(), arguments.next());
     let iov = arguments.pointer();
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
@@ -113,12 +113,15 @@ fn cmp_and_swap(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
 }
 
 /// Opens an adapter for a query, and returns its attributes.
-fn open_query(name: DAT_HANDLE, arguments: &mut Arguments, thread_safe: bool) -> Result<()> {
+fn open_query(
+    origin: impl FnOnce() -> Result<Origin>,
+    arguments: &mut impl Arguments,
+) -> Result<()> {
     let ia_handle = arguments.pointer::<DAT_IA_HANDLE>();
     let (ia_mask, ia_attr) = (arguments.next(), arguments.pointer::<DAT_IA_ATTR>());
     let (provider_mask, provider_attr) =
         (arguments.next(), arguments.pointer::<DAT_PROVIDER_ATTR>());
-    let ia = ia::open_query(name.cast(), thread_safe, ia_handle)?;
+    let ia = ia::open_query(origin, ia_handle)?;
     let query = || {
         if ia_mask != 0 {
             put(ia_attr, 4, ia::attr::ia(&ia))?;
@@ -133,20 +136,20 @@ fn open_query(name: DAT_HANDLE, arguments: &mut Arguments, thread_safe: bool) ->
     })
 }
 
-fn operate(
+/// Carries out an operation. `open` makes the origin of an IA that is opened for a query.
+pub fn operate(
     handle: DAT_HANDLE,
-    operation: DAT_EXTENDED_OP,
-    arguments: *mut __va_list_tag,
-    thread_safe: bool,
+    operation: i32,
+    arguments: &mut impl Arguments,
+    open: impl FnOnce() -> Result<Origin>,
 ) -> Result<()> {
-    let mut arguments = Arguments::new(arguments)?;
     let operation = u32::try_from(operation).map_err(|_| Ret::argument(2))?;
     match operation {
-        DAT_IB_FETCH_AND_ADD_OP => fetch_and_add(handle, &mut arguments),
-        DAT_IB_CMP_AND_SWAP_OP => cmp_and_swap(handle, &mut arguments),
-        DAT_IB_RDMA_WRITE_IMMED_OP => rdma_write_immed(handle, &mut arguments),
+        DAT_IB_FETCH_AND_ADD_OP => fetch_and_add(handle, arguments),
+        DAT_IB_CMP_AND_SWAP_OP => cmp_and_swap(handle, arguments),
+        DAT_IB_RDMA_WRITE_IMMED_OP => rdma_write_immed(handle, arguments),
         DAT_IB_UD_SEND_OP => find::<Ep>(handle).and(Err(Ret::UNSUPPORTED)),
-        DAT_IB_OPEN_QUERY_OP => open_query(handle, &mut arguments, thread_safe),
+        DAT_IB_OPEN_QUERY_OP => open_query(open, arguments),
         DAT_IB_CLOSE_QUERY_OP => {
             find::<Ia>(handle)?;
             match ia::close(handle, DAT_CLOSE_ABRUPT_FLAG) {
@@ -156,20 +159,4 @@ fn operate(
         }
         _ => Err(Ret::of(Type::NOT_IMPLEMENTED)),
     }
-}
-
-pub extern "C" fn handle(
-    handle: DAT_HANDLE,
-    operation: DAT_EXTENDED_OP,
-    arguments: *mut __va_list_tag,
-) -> DAT_RETURN {
-    entry(|| operate(handle, operation, arguments, false))
-}
-
-pub extern "C" fn handle_thread_safe(
-    handle: DAT_HANDLE,
-    operation: DAT_EXTENDED_OP,
-    arguments: *mut __va_list_tag,
-) -> DAT_RETURN {
-    entry(|| operate(handle, operation, arguments, true))
 }

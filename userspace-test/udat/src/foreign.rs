@@ -267,17 +267,29 @@ pub fn name_field<const N: usize>(text: &str) -> [c_char; N] {
     field
 }
 
-/// Variable argument list of a C call, in the x86-64 ABI.
-pub struct Arguments(NonNull<__va_list_tag>);
+/// Arguments of a C call after the named ones: integers and pointers.
+pub trait Arguments {
+    /// Returns the next argument. The upper half of a narrower one is undefined.
+    fn next(&mut self) -> u64;
 
-impl Arguments {
+    /// Returns the next argument as a pointer.
+    fn pointer<T>(&mut self) -> *mut T {
+        self.next() as usize as *mut T
+    }
+}
+
+/// Variable argument list of a C call, in the x86-64 ABI.
+pub struct VaList(NonNull<__va_list_tag>);
+
+impl VaList {
     /// Wraps a list that `va_start` of the C library has initialised.
     pub fn new(list: *mut __va_list_tag) -> Result<Self> {
         NonNull::new(list).map(Self).ok_or(Ret::argument(3))
     }
+}
 
-    /// Returns the next argument, an integer or a pointer.
-    pub fn next(&mut self) -> u64 {
+impl Arguments for VaList {
+    fn next(&mut self) -> u64 {
         // SAFETY: By the program's guarantee, `va_start` has initialised the list, and only this
         // call uses it.
         let list = unsafe { self.0.as_mut() };
@@ -294,11 +306,6 @@ impl Arguments {
         // the arguments after them. The caller of this function takes no more arguments than the
         // operation's prototype has.
         unsafe { word.cast::<u64>().read() }
-    }
-
-    /// Returns the next argument as a pointer.
-    pub fn pointer<T>(&mut self) -> *mut T {
-        self.next() as usize as *mut T
     }
 }
 
@@ -317,7 +324,7 @@ mod tests {
             overflow_arg_area: stack.as_mut_ptr().cast(),
             reg_save_area: saved.as_mut_ptr().cast(),
         };
-        let mut arguments = Arguments::new(&mut list).unwrap();
+        let mut arguments = VaList::new(&mut list).unwrap();
         let taken: Vec<u64> = (0..7).map(|_| arguments.next()).collect();
         assert_eq!(taken, [102, 103, 104, 105, 106, 107, 108]);
     }

@@ -53,11 +53,11 @@ impl Evd {
     }
 }
 
-/// Returns `QUEUE_EMPTY` without a class, as other providers do, unless `dat.conf` has the option
+/// Returns `QUEUE_EMPTY` without a class, as other providers do, unless the IA has the option
 /// `strict`. Programs compare with the bare number.
 pub fn lenient<T>(ia: &Ia, outcome: libkdapl::Result<T>) -> Result<T> {
     outcome.map_err(Ret::from).map_err(|ret| {
-        let bare = !ia.registration.options.strict && ret.kind() == Type::QUEUE_EMPTY;
+        let bare = !ia.origin.options.strict && ret.kind() == Type::QUEUE_EMPTY;
         Ret(if bare { u32::from(Type::QUEUE_EMPTY.0) << 16 } else { ret.0 })
     })
 }

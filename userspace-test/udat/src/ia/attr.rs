@@ -89,7 +89,7 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
     let private = raw.max_private_data_connect;
     let private = private.min(raw.max_private_data_accept).min(raw.max_private_data_reject);
     DAT_PROVIDER_ATTR {
-        provider_name: name_field(ia.registration.name()),
+        provider_name: name_field(&ia.origin.name),
         provider_version_major: 1,
         provider_version_minor: 0,
         dapl_version_major: 2,
@@ -107,7 +107,7 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
             | DAT_COMPLETION_UNSIGNALLED_FLAG
             | DAT_COMPLETION_BARRIER_FENCE_FLAG
             | DAT_COMPLETION_EVD_THRESHOLD_FLAG,
-        is_thread_safe: ia.registration.thread_safe.into(),
+        is_thread_safe: ia.origin.thread_safe.into(),
         max_private_data_size: count(private),
         supports_multipath: DAT_FALSE,
         ep_creator: DAT_PSP_CREATES_EP_IFASKED,
@@ -135,6 +135,6 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
 impl Ia {
     /// Returns the mapping of connection qualifiers of this IA.
     pub fn mapping(&self) -> Mapping {
-        self.registration.options.mapping
+        self.origin.options.mapping
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The provider interface of DAT 2.0, generated from the headers of Debian's `libdapl-dev`.
+//! The types of DAT 2.0, generated from `include/dat2`.
 //!
 //! bindgen's layout tests compare each offset with the C compiler's. The sizes below are those that
 //! existing programs were compiled with: a header with other sizes is not the right one.

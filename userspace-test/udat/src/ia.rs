@@ -9,12 +9,11 @@ use crate::entry::entry;
 use crate::evd::Evd;
 use crate::foreign::{self, put, Lent, Named};
 use crate::object::{self, Noun, Object};
-use crate::registry::{self, Registration};
+use crate::origin::Origin;
 use crate::ret::{Result, Ret};
 use libkdapl::sys::kdapl_sockaddr;
 use libkdapl::{Close, DeviceInfo, Handle, IaQuery, PortInfo, Subtype, Type};
 use std::collections::HashMap;
-use std::ffi::c_char;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -49,11 +48,11 @@ type Cells = HashMap<u64, &'static Cell, BuildHasherDefault<Fold>>;
 pub struct Ia {
     pub cell: &'static Cell,
     pub dat: libkdapl::Ia,
-    pub registration: &'static Registration,
+    pub origin: Origin,
     limits: IaQuery,
     address: Lent<kdapl_sockaddr>,
     attributes: Named,
-    /// Number that `libdat2` has assigned to the IA, once it was needed.
+    /// The program's handle of the IA, once it was needed.
     number: OnceLock<usize>,
     async_evd: OnceLock<usize>,
     /// Cell of each object by the kernel's handle, or by the cell's address for an object that the
@@ -63,26 +62,17 @@ pub struct Ia {
 }
 
 impl Ia {
-    fn open(registration: &'static Registration, async_qlen: i32) -> Result<Arc<Self>> {
-        let device = device_of(registration)?;
+    fn open(origin: Origin, async_qlen: i32) -> Result<Arc<Self>> {
+        let device = device_of(&origin)?;
         let dat = libkdapl::Ia::open(&device, async_qlen)?;
         let limits = dat.query()?;
         let address = Lent::new(limits.raw.address);
         let attributes = attr::named(&limits);
-        cell::make(registration.table(), |cell| {
+        cell::make(origin.first_word, |cell| {
             let (number, async_evd) = (OnceLock::new(), OnceLock::new());
             let cells = Mutex::new(Cells::from_iter([(dat.handle().0, cell)]));
-            let ia = Self {
-                cell,
-                dat,
-                registration,
-                limits,
-                address,
-                attributes,
-                number,
-                async_evd,
-                cells,
-            };
+            let ia =
+                Self { cell, dat, origin, limits, address, attributes, number, async_evd, cells };
             let ia = Arc::new(ia);
             (Object::Ia(ia.clone()), ia)
         })
@@ -94,8 +84,9 @@ impl Ia {
 
     /// Returns the handle that the program uses for the IA.
     pub fn handle(&self) -> DAT_IA_HANDLE {
-        *self.number.get_or_init(|| registry::number_of(self.cell.handle()) as usize)
-            as DAT_IA_HANDLE
+        let known =
+            self.number.get_or_init(|| (self.origin.program_handle)(self.cell.handle()) as usize);
+        *known as DAT_IA_HANDLE
     }
 
     /// Returns the address of the IA's IP address.
@@ -109,7 +100,7 @@ impl Ia {
         key: Handle,
         build: impl FnOnce(&'static Cell) -> T,
     ) -> Result<Arc<T>> {
-        cell::make(self.registration.table(), |cell| {
+        cell::make(self.origin.first_word, |cell| {
             self.cells().insert(key.0, cell);
             let object = Arc::new(build(cell));
             (T::wrap(object.clone()), object)
@@ -158,10 +149,10 @@ impl Ia {
     }
 }
 
-/// Returns the device in a line of `dat.conf`, or the first device with an address.
-fn device_of(registration: &Registration) -> Result<String> {
-    if !registration.options.device.is_empty() {
-        return Ok(registration.options.device.clone());
+/// Returns the device that the options name, or the first device with an address.
+fn device_of(origin: &Origin) -> Result<String> {
+    if !origin.options.device.is_empty() {
+        return Ok(origin.options.device.clone());
     }
     let devices = libkdapl::devices()?;
     let first = devices.into_iter().find(|device| device.address.is_some());
@@ -169,40 +160,36 @@ fn device_of(registration: &Registration) -> Result<String> {
     first.map(|device| device.name).ok_or(none)
 }
 
-/// Opens an IA (`dat_ia_open`).
-fn open_as(
-    name: DAT_NAME_PTR,
+/// Opens an IA (`dat_ia_open`). `origin` looks up the name that the program has passed.
+pub fn open(
+    origin: impl FnOnce() -> Result<Origin>,
     async_qlen: DAT_COUNT,
     async_evd: *mut DAT_EVD_HANDLE,
     ia_handle: *mut DAT_IA_HANDLE,
-    thread_safe: bool,
-) -> DAT_RETURN {
-    entry(|| {
-        foreign::wanted(ia_handle, 4)?;
-        let wish = foreign::get(async_evd, 3)? as usize;
-        let name = foreign::text(name).ok_or(Ret::argument(1))?;
-        let unknown = Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED);
-        let registration = registry::find(&name, thread_safe).ok_or(unknown)?;
-        let out_of_scope = match wish {
-            0 => false,
-            ASYNC_EXISTS => true,
-            // Each IA has its own asynchronous EVD; it cannot use another one.
-            _ => {
-                object::find_as::<Evd>(wish as DAT_HANDLE, Subtype::INVALID_HANDLE_EVD_ASYNC)?;
-                return Err(Ret::UNSUPPORTED);
-            }
-        };
-        let ia = Ia::open(registration, async_qlen).inspect_err(|_| say_why(registration))?;
-        let evd = if out_of_scope {
-            OUT_OF_SCOPE
-        } else {
-            Evd::adopt(&ia, ia.dat.async_evd().clone())?.cell.handle() as usize
-        };
-        // Cannot fail: no other thread has the IA yet.
-        let _ = ia.async_evd.set(evd);
-        foreign::put_if(async_evd, evd as DAT_EVD_HANDLE);
-        put(ia_handle, 4, ia.cell.handle())
-    })
+) -> Result<Arc<Ia>> {
+    foreign::wanted(ia_handle, 4)?;
+    let wish = foreign::get(async_evd, 3)? as usize;
+    let origin = origin()?;
+    let out_of_scope = match wish {
+        0 => false,
+        ASYNC_EXISTS => true,
+        // Each IA has its own asynchronous EVD; it cannot use another one.
+        _ => {
+            object::find_as::<Evd>(wish as DAT_HANDLE, Subtype::INVALID_HANDLE_EVD_ASYNC)?;
+            return Err(Ret::UNSUPPORTED);
+        }
+    };
+    let ia = Ia::open(origin.clone(), async_qlen).inspect_err(|_| say_why(&origin))?;
+    let evd = if out_of_scope {
+        OUT_OF_SCOPE
+    } else {
+        Evd::adopt(&ia, ia.dat.async_evd().clone())?.cell.handle() as usize
+    };
+    // Cannot fail: no other thread has the IA yet.
+    let _ = ia.async_evd.set(evd);
+    foreign::put_if(async_evd, evd as DAT_EVD_HANDLE);
+    put(ia_handle, 4, ia.cell.handle())?;
+    Ok(ia)
 }
 
 /// Returns the ports of a device, each with its addresses.
@@ -219,35 +206,16 @@ fn places(device: &DeviceInfo) -> Vec<String> {
 
 /// Prints the cause of a failed open to the standard error output, because programs print only the
 /// code.
-fn say_why(registration: &Registration) {
-    let device = &registration.options.device;
-    let name = registration.name();
+fn say_why(origin: &Origin) {
+    let (name, device) = (&origin.name, &origin.options.device);
     match libkdapl::devices() {
         Err(error) => eprintln!("kdapl: {name}: {error}"),
         Ok(devices) if devices.is_empty() => eprintln!("kdapl: {name}: there is no RDMA device"),
         Ok(devices) => {
             let found: Vec<_> = devices.iter().flat_map(places).collect();
-            eprintln!("kdapl: {name}: '{device}' of dat.conf; there are: {}", found.join(", "));
+            eprintln!("kdapl: {name}: '{device}' not found; there are: {}", found.join(", "));
         }
     }
-}
-
-pub extern "C" fn open_thread_safe(
-    name: DAT_NAME_PTR,
-    async_qlen: DAT_COUNT,
-    async_evd: *mut DAT_EVD_HANDLE,
-    ia_handle: *mut DAT_IA_HANDLE,
-) -> DAT_RETURN {
-    open_as(name, async_qlen, async_evd, ia_handle, true)
-}
-
-pub extern "C" fn open(
-    name: DAT_NAME_PTR,
-    async_qlen: DAT_COUNT,
-    async_evd: *mut DAT_EVD_HANDLE,
-    ia_handle: *mut DAT_IA_HANDLE,
-) -> DAT_RETURN {
-    open_as(name, async_qlen, async_evd, ia_handle, false)
 }
 
 pub extern "C" fn query(
@@ -289,32 +257,28 @@ pub extern "C" fn close(ia: DAT_IA_HANDLE, flags: DAT_CLOSE_FLAGS) -> DAT_RETURN
     })
 }
 
-/// `dat_registry_providers_related`. It would require devices with several paths.
-pub extern "C" fn ha_related(
+/// `dat_ia_ha_related`. Related adapters would require devices with several paths. `is_known` tells
+/// whether there is an adapter with a name.
+pub fn ha_related(
     ia: DAT_IA_HANDLE,
     name: DAT_NAME_PTR,
     answer: *mut DAT_BOOLEAN,
-) -> DAT_RETURN {
-    entry(|| {
-        object::find::<Ia>(ia)?;
-        foreign::wanted(answer, 3)?;
-        let name = foreign::text(name.cast::<c_char>()).ok_or(Ret::argument(2))?;
-        if !registry::is_known(&name) {
-            return Err(Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED));
-        }
-        Err(Ret::UNSUPPORTED)
-    })
+    is_known: impl FnOnce(&str) -> bool,
+) -> Result<()> {
+    object::find::<Ia>(ia)?;
+    foreign::wanted(answer, 3)?;
+    let name = foreign::text(name).ok_or(Ret::argument(2))?;
+    if !is_known(&name) {
+        return Err(Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED));
+    }
+    Err(Ret::UNSUPPORTED)
 }
 
 /// Opens an IA for a query of its attributes (`dat_ib_open_query`).
 pub fn open_query(
-    name: DAT_NAME_PTR,
-    thread_safe: bool,
+    origin: impl FnOnce() -> Result<Origin>,
     ia_handle: *mut DAT_IA_HANDLE,
 ) -> Result<Arc<Ia>> {
     let mut async_evd = ASYNC_EXISTS as DAT_EVD_HANDLE;
-    match open_as(name, 1, &mut async_evd, ia_handle, thread_safe) {
-        0 => object::find(foreign::get(ia_handle, 4)?),
-        code => Err(Ret(code)),
-    }
+    open(origin, 1, &mut async_evd, ia_handle)
 }

@@ -12,7 +12,7 @@
 //! mapping.
 #![allow(unsafe_code)]
 
-use crate::abi::{DAT_HANDLE, DAT_PROVIDER};
+use crate::abi::DAT_HANDLE;
 use crate::object::{Noun, Object};
 use crate::ret::{Result, Ret};
 use libkdapl::{Subtype, Type};
@@ -34,19 +34,19 @@ const PAGE: usize = 4096;
 /// Memory that a handle points to.
 #[repr(C, align(64))]
 pub struct Cell {
-    /// Pointer to the function table. `libdat2` reads this field and no other.
-    provider: AtomicPtr<DAT_PROVIDER>,
+    /// Address of the function table. `libdat2` reads this field and no other.
+    first_word: AtomicUsize,
     /// Context from `dat_set_consumer_context`.
     context: AtomicU64,
     object: Mutex<Option<Object>>,
 }
 
-const _: () = assert!(size_of::<Cell>() == 64 && std::mem::offset_of!(Cell, provider) == 0);
+const _: () = assert!(size_of::<Cell>() == 64 && std::mem::offset_of!(Cell, first_word) == 0);
 
 impl Cell {
-    fn empty(provider: *mut DAT_PROVIDER) -> Self {
-        let (provider, context) = (AtomicPtr::new(provider), AtomicU64::new(0));
-        Self { provider, context, object: Mutex::new(None) }
+    fn empty(first_word: usize) -> Self {
+        let (first_word, context) = (AtomicUsize::new(first_word), AtomicU64::new(0));
+        Self { first_word, context, object: Mutex::new(None) }
     }
 
     /// Returns the handle that points to the cell.
@@ -163,20 +163,20 @@ impl Cells {
     }
 
     /// Returns a cell without an object.
-    fn take(&self, provider: *mut DAT_PROVIDER) -> Result<&'static Cell> {
+    fn take(&self, first_word: usize) -> Result<&'static Cell> {
         let mut spare = self.spare();
         let made = self.made.load(Ordering::Relaxed);
         if spare.len() > RESTING || made == CELLS {
             let memory = Ret::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY);
             let cell = spare.pop_front().ok_or(memory)?;
-            cell.provider.store(provider, Ordering::Relaxed);
+            cell.first_word.store(first_word, Ordering::Relaxed);
             cell.set_context(0);
             return Ok(cell);
         }
         // SAFETY: The cell is within the mapping and after the initialised ones, so that there is
         // no reference to it. The lock keeps other threads from initialising the same cell.
         let cell = unsafe {
-            self.first.add(made).write(Cell::empty(provider));
+            self.first.add(made).write(Cell::empty(first_word));
             self.first.add(made).as_ref()
         };
         self.made.store(made + 1, Ordering::Release);
@@ -190,11 +190,8 @@ pub fn find(handle: DAT_HANDLE) -> Option<&'static Cell> {
 }
 
 /// Takes a cell and stores the object that `build` makes for it.
-pub fn make<T>(
-    provider: *mut DAT_PROVIDER,
-    build: impl FnOnce(&'static Cell) -> (Object, T),
-) -> Result<T> {
-    let cell = Cells::current_or_new()?.take(provider)?;
+pub fn make<T>(first_word: usize, build: impl FnOnce(&'static Cell) -> (Object, T)) -> Result<T> {
+    let cell = Cells::current_or_new()?.take(first_word)?;
     let (object, result) = build(cell);
     *cell.lock() = Some(object);
     Ok(result)
@@ -219,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_handle_is_told_from_any_other_number() {
-        let table = ptr::dangling_mut();
+        let table = 0x1234_5678_usize;
         let cells = Cells::current_or_new().unwrap();
         let cell = cells.take(table).unwrap();
         assert!(ptr::eq(find(cell.handle()).unwrap(), cell));
@@ -230,18 +227,18 @@ mod tests {
         assert!(find(behind).is_none() && find(ptr::null_mut()).is_none());
         assert!(find(ptr::from_ref(&table).cast_mut().cast()).is_none());
         // The word that `libdat2` reads.
-        // SAFETY: The first word of a cell is the pointer to the function table.
-        assert_eq!(unsafe { cell.handle().cast::<*mut DAT_PROVIDER>().read() }, table);
+        // SAFETY: The first word of a cell is a number.
+        assert_eq!(unsafe { cell.handle().cast::<usize>().read() }, table);
     }
 
     #[test]
     fn in_a_child_every_handle_is_stale_and_a_new_one_can_be_had() {
-        let cell = Cells::current_or_new().unwrap().take(ptr::dangling_mut()).unwrap();
+        let cell = Cells::current_or_new().unwrap().take(0).unwrap();
         // SAFETY: The child calls only the code under test, and ends with `_exit`.
         match unsafe { libc::fork() } {
             0 => {
                 let stale = find(cell.handle()).is_none();
-                let new = Cells::current_or_new().and_then(|c| c.take(ptr::dangling_mut()));
+                let new = Cells::current_or_new().and_then(|c| c.take(0));
                 let good = stale && new.is_ok_and(|new| find(new.handle()).is_some());
                 // SAFETY: Ends the process without running the parent's exit handlers.
                 unsafe { libc::_exit(i32::from(!good)) };
