@@ -43,6 +43,7 @@ pub(crate) mod allowance;
 pub(crate) mod atomic;
 pub(crate) mod cno;
 pub(crate) mod code;
+pub(crate) mod command;
 pub(crate) mod completion;
 pub(crate) mod cq_room;
 pub(crate) mod direct_event;

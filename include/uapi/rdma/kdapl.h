@@ -1509,4 +1509,37 @@ struct kdapl_srq_number {
 #define KDAPL_SRQ_RESIZE	_IOWR(KDAPL_IOC_MAGIC, 0x84, struct kdapl_srq_number)
 #define KDAPL_SRQ_SET_LW	_IOWR(KDAPL_IOC_MAGIC, 0x85, struct kdapl_srq_number)
 
+/*
+ * io_uring: IORING_OP_URING_CMD on /dev/kdapl. `cmd_op` of the submission entry is the number of any
+ * request above, and `cmd` is a struct kdapl_uring_sqe. See docs/ioctl.md, "io_uring".
+ */
+
+/**
+ * struct kdapl_uring_sqe - the field `cmd` of a submission entry
+ * @message: in: address of the message of the request, which stays valid until the completion
+ * @reserved: 0
+ */
+struct kdapl_uring_sqe {
+	__u64 message;
+	__u64 reserved;
+};
+
+/**
+ * struct kdapl_uring_cancel - KDAPL_URING_CANCEL: cancel commands that wait
+ * @hdr: header
+ * @user_data: in: of the commands, which were submitted to the same ring for the same open file
+ * @found: out: number of commands that were waiting; each of them completes
+ * @pad: 0
+ *
+ * A command only: ioctl() fails with ENOTTY.
+ */
+struct kdapl_uring_cancel {
+	struct kdapl_hdr hdr;
+	__u64 user_data;
+	__u32 found;
+	__u32 pad;
+};
+
+#define KDAPL_URING_CANCEL	_IOWR(KDAPL_IOC_MAGIC, 0x90, struct kdapl_uring_cancel)
+
 #endif /* _UAPI_RDMA_KDAPL_H */
