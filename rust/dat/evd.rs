@@ -30,6 +30,7 @@ mod dequeue;
 mod drain;
 mod end;
 mod flags;
+mod listen;
 mod mapped;
 mod post_se;
 mod pump;
@@ -47,6 +48,7 @@ mod wakeup;
 
 pub(crate) use self::{
     flags::Flags,
+    listen::Listening,
     upcall::{
         Policy,
         Upcall,

@@ -95,6 +95,17 @@ struct ib_umem *kdapl_helper_umem_get(struct ib_device *dev, u64 start, u64 leng
 
 /* uring.c */
 
+/* The command posts completions until it ends. */
+#define KDAPL_URING_MULTISHOT		0x01U
+/* The command names a registered buffer. */
+#define KDAPL_URING_FIXED_BUFFER	0x02U
+/* The command must not sleep for long. */
+#define KDAPL_URING_NONBLOCK		0x04U
+/* The caller does not hold the lock of the ring. */
+#define KDAPL_URING_UNLOCKED		0x08U
+/* Completions of the ring are found by polling the device. */
+#define KDAPL_URING_POLLED_RING		0x10U
+
 /* A command of io_uring, while it is being issued. */
 struct kdapl_uring_command {
 	/* Identifies the ring. */
@@ -103,28 +114,22 @@ struct kdapl_uring_command {
 	u64 message;
 	u64 reserved;
 	u32 op;
-	u16 buffer_group;
-	bool multishot;
-	bool fixed_buffer;
-	/* The command must not sleep for long. */
-	bool nonblock;
-	/* The caller does not hold the lock of the ring. */
-	bool unlocked;
-	/* Completions of the ring are found by polling the device. */
-	bool polled_ring;
+	u32 buffer_group;
+	u64 flags;
 };
 
 /* A provided buffer that was selected. */
 struct kdapl_uring_buffer {
 	u64 address;
 	u64 length;
-	void *list;
+	u64 list;
 };
 
 /* Runs a pending command in the task that has submitted it; @cancel: it may only be cancelled. */
 typedef void (*kdapl_uring_run_t)(void *pending, unsigned int issue_flags, bool cancel);
 
 bool kdapl_helper_uring_is_cancel(unsigned int issue_flags);
+struct file *kdapl_helper_uring_file(struct io_uring_cmd *cmd);
 void kdapl_helper_uring_describe(struct io_uring_cmd *cmd, unsigned int issue_flags,
 				 struct kdapl_uring_command *to);
 void *kdapl_helper_uring_pending(struct io_uring_cmd *cmd);
@@ -252,7 +257,11 @@ bool kdapl_helper_port_netdev(struct ib_device *dev, u32 port, struct net *net, 
 void kdapl_helper_ports(const struct ib_device *dev, u32 *first, u32 *last);
 
 /* Errnos that the kernel crate lacks. */
-enum { KDAPL_EOPNOTSUPP = EOPNOTSUPP, KDAPL_EADDRNOTAVAIL = EADDRNOTAVAIL };
+enum {
+	KDAPL_EOPNOTSUPP = EOPNOTSUPP,
+	KDAPL_EADDRNOTAVAIL = EADDRNOTAVAIL,
+	KDAPL_ECANCELED = ECANCELED,
+};
 
 /*
  * The ioctl numbers as enumerators. bindgen cannot evaluate _IOWR(), a macro with a sizeof, but it

@@ -14,6 +14,11 @@ bool kdapl_helper_uring_is_cancel(unsigned int issue_flags)
 	return issue_flags & IO_URING_F_CANCEL;
 }
 
+struct file *kdapl_helper_uring_file(struct io_uring_cmd *cmd)
+{
+	return cmd->file;
+}
+
 /*
  * Describes a command that is being issued. The submission entry may lie in memory that the process
  * can change, so each field is read once.
@@ -31,11 +36,11 @@ void kdapl_helper_uring_describe(struct io_uring_cmd *cmd, unsigned int issue_fl
 		.reserved = READ_ONCE(operand->reserved),
 		.op = cmd->cmd_op,
 		.buffer_group = READ_ONCE(cmd->sqe->buf_group),
-		.multishot = !!(cmd->flags & IORING_URING_CMD_MULTISHOT),
-		.fixed_buffer = !!(cmd->flags & IORING_URING_CMD_FIXED),
-		.nonblock = !!(issue_flags & IO_URING_F_NONBLOCK),
-		.unlocked = !!(issue_flags & IO_URING_F_UNLOCKED),
-		.polled_ring = !!(req->ctx->flags & IORING_SETUP_IOPOLL),
+		.flags = (cmd->flags & IORING_URING_CMD_MULTISHOT ? KDAPL_URING_MULTISHOT : 0) |
+			 (cmd->flags & IORING_URING_CMD_FIXED ? KDAPL_URING_FIXED_BUFFER : 0) |
+			 (issue_flags & IO_URING_F_NONBLOCK ? KDAPL_URING_NONBLOCK : 0) |
+			 (issue_flags & IO_URING_F_UNLOCKED ? KDAPL_URING_UNLOCKED : 0) |
+			 (req->ctx->flags & IORING_SETUP_IOPOLL ? KDAPL_URING_POLLED_RING : 0),
 	};
 }
 
@@ -89,7 +94,7 @@ int kdapl_helper_uring_select(struct io_uring_cmd *cmd, u16 group, unsigned int 
 	*to = (struct kdapl_uring_buffer) {
 		.address = (uintptr_t)selected.addr,
 		.length = length,
-		.list = selected.buf_list,
+		.list = (uintptr_t)selected.buf_list,
 	};
 	return 0;
 }
@@ -101,7 +106,10 @@ int kdapl_helper_uring_select(struct io_uring_cmd *cmd, u16 group, unsigned int 
 bool kdapl_helper_uring_post(struct io_uring_cmd *cmd, const struct kdapl_uring_buffer *buffer,
 			     size_t bytes, unsigned int issue_flags)
 {
-	struct io_br_sel selected = { .buf_list = buffer->list, .val = bytes };
+	struct io_br_sel selected = {
+		.buf_list = (struct io_buffer_list *)(uintptr_t)buffer->list,
+		.val = bytes,
+	};
 
 	return !io_uring_mshot_cmd_post_cqe(cmd, &selected, issue_flags) || !bytes;
 }

@@ -110,6 +110,7 @@ messages!(
     kdapl_srq_number => HEADER,
     kdapl_srq_post => HEADER,
     kdapl_srq_query,
+    kdapl_uring_cancel,
 );
 
 /// Copies in a message of `size` bytes. Fields that the caller's version lacks are zero.
