@@ -61,6 +61,7 @@ mod service;
 mod srq;
 pub mod sys;
 mod time;
+pub mod uring;
 
 pub use cno::{Cno, CnoQuery};
 pub use codes::{Subtype, Type};

@@ -114,6 +114,7 @@ mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
+mod uring;
 pub mod user_device_share;
 pub mod user_limits;
 mod wait;
@@ -161,6 +162,12 @@ pub fn all() -> Vec<Test> {
         cno_agent::TESTS,
         cno_file::TESTS,
         cno_storm::TESTS,
+        uring::TESTS,
+        uring::stream::TESTS,
+        uring::cancel::TESTS,
+        uring::ends::TESTS,
+        uring::hostile::TESTS,
+        uring::thousand::TESTS,
         irqs_off::TESTS,
         event_storm::TESTS,
         kdapltest::TESTS,
