@@ -123,6 +123,7 @@ struct kdapl_uring_buffer {
 	u64 address;
 	u64 length;
 	u64 list;
+	u64 id;
 };
 
 /* Runs a pending command in the task that has submitted it; @cancel: it may only be cancelled. */
@@ -289,6 +290,7 @@ enum kdapl_ioctl {
 	KDAPL_IOC_EVD_RESIZE = KDAPL_EVD_RESIZE,
 	KDAPL_IOC_CNO_CREATE = KDAPL_CNO_CREATE,
 	KDAPL_IOC_URING_CANCEL = KDAPL_URING_CANCEL,
+	KDAPL_IOC_URING_STREAM = KDAPL_URING_STREAM,
 	KDAPL_IOC_CNO_FREE = KDAPL_CNO_FREE,
 	KDAPL_IOC_CNO_QUERY = KDAPL_CNO_QUERY,
 	KDAPL_IOC_CNO_WAIT = KDAPL_CNO_WAIT,

@@ -95,6 +95,7 @@ int kdapl_helper_uring_select(struct io_uring_cmd *cmd, u16 group, unsigned int 
 		.address = (uintptr_t)selected.addr,
 		.length = length,
 		.list = (uintptr_t)selected.buf_list,
+		.id = cmd_to_io_kiocb(cmd)->buf_index,
 	};
 	return 0;
 }

@@ -110,9 +110,13 @@ impl Buffer<'_> {
         (self.raw.address, self.raw.length)
     }
 
+    /// Returns the identifier of the buffer in its group.
+    pub(crate) fn id(&self) -> u32 {
+        u32::try_from(self.raw.id).unwrap_or(u32::MAX)
+    }
+
     /// Posts a completion for the first `bytes` bytes, and keeps the command pending. Returns
-    /// `false` if the completion was not posted: the completion queue is full, and the kernel has
-    /// no memory to remember it. The buffer is used up nevertheless.
+    /// `false` if the completion queue has no room for it. The buffer is used up nevertheless.
     pub(crate) fn post(self, bytes: usize) -> bool {
         let this = core::mem::ManuallyDrop::new(self);
         this.put(bytes)

@@ -1540,6 +1540,31 @@ struct kdapl_uring_cancel {
 	__u32 pad;
 };
 
+/**
+ * struct kdapl_uring_stream - KDAPL_URING_STREAM: stream the events of an EVD into provided buffers
+ * @hdr: header
+ * @taken: out: number of events in @buffer, if the completion queue had no room for their completion
+ * @buffer: out: identifier of that provided buffer
+ * @handle: in: EVD
+ * @timeout_ns: in: time after which the stream ends; see KDAPL_FLAG_ABSOLUTE
+ * @threshold: in: number of events to wait for, as for KDAPL_EVD_WAIT
+ * @event_size: in: size of an element of the buffers, at least KDAPL_EVENT_SIZE_MIN
+ *
+ * A command only, with IORING_URING_CMD_MULTISHOT and IOSQE_BUFFER_SELECT. Each completion with
+ * IORING_CQE_F_MORE has the number of bytes of a batch of events. The message is written when the
+ * stream ends.
+ */
+struct kdapl_uring_stream {
+	struct kdapl_hdr hdr;
+	__u32 taken;
+	__u32 buffer;
+	__u64 handle;
+	__u64 timeout_ns;
+	__s32 threshold;
+	__u32 event_size;
+};
+
 #define KDAPL_URING_CANCEL	_IOWR(KDAPL_IOC_MAGIC, 0x90, struct kdapl_uring_cancel)
+#define KDAPL_URING_STREAM	_IOWR(KDAPL_IOC_MAGIC, 0x91, struct kdapl_uring_stream)
 
 #endif /* _UAPI_RDMA_KDAPL_H */

@@ -91,17 +91,16 @@ const AT_ONCE: &[u32] = &[
 impl Issued<'_> {
     fn dispatch(&self, number: u32) -> Result<i32> {
         let is = |request| number == _IOC_NR(request);
-        if is(bindings::kdapl_ioctl_KDAPL_IOC_EVD_WAIT) {
-            return match self.request.multishot() {
-                Some(group) => self.stream(group),
-                None => self.evd_wait(),
-            };
+        if is(bindings::kdapl_ioctl_KDAPL_IOC_URING_STREAM) {
+            return self.stream(self.request.multishot().ok_or(EINVAL)?);
         }
         // Only events are streamed.
         if self.request.multishot().is_some() {
             return Err(EINVAL);
         }
-        if is(bindings::kdapl_ioctl_KDAPL_IOC_CNO_WAIT) {
+        if is(bindings::kdapl_ioctl_KDAPL_IOC_EVD_WAIT) {
+            self.evd_wait()
+        } else if is(bindings::kdapl_ioctl_KDAPL_IOC_CNO_WAIT) {
             self.cno_wait()
         } else if is(bindings::kdapl_ioctl_KDAPL_IOC_EP_SUBMIT) {
             self.submit()

@@ -112,7 +112,7 @@ impl<T: HasLoneWaiter> OwnedPlace<T> {
     /// Reserves the place of `object`, unless it is reserved already.
     pub(crate) fn take(object: Arc<T>) -> Option<Self> {
         let was_taken = object.lone_waiter().taken.swap(true);
-        (!was_taken).then_some(Self {
+        (!was_taken).then(|| Self {
             object,
             listener: None,
         })

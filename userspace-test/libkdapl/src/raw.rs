@@ -102,7 +102,7 @@ messages! {
     kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
     kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query, kdapl_cno_wait,
     kdapl_cno_fd, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query, kdapl_srq_number,
-    kdapl_uring_cancel,
+    kdapl_uring_cancel, kdapl_uring_stream,
 }
 
 /// The requests, each with its message type.
@@ -111,7 +111,9 @@ pub mod call {
     use super::*;
 
     /// A command of io_uring only, and no request of `ioctl(2)`.
-    pub const URING_CANCEL: Call<kdapl_uring_cancel> = Call::CANCEL;
+    pub const URING_CANCEL: Call<kdapl_uring_cancel> = Call::new("cancel", IOC_KDAPL_URING_CANCEL);
+    /// As above.
+    pub const URING_STREAM: Call<kdapl_uring_stream> = Call::new("stream", IOC_KDAPL_URING_STREAM);
 
     calls! {
         DEVICE_GET: kdapl_device = IOC_KDAPL_DEVICE_GET, "dat_registry_list_providers";
@@ -184,11 +186,6 @@ pub mod call {
         CNO_MODIFY_AGENT: kdapl_cno = IOC_KDAPL_CNO_MODIFY_AGENT, "dat_cno_modify_agent";
         CNO_FD: kdapl_cno_fd = IOC_KDAPL_CNO_FD, "dat_cno_fd_create";
     }
-}
-
-impl Call<kdapl_uring_cancel> {
-    /// The request that only io_uring can make.
-    const CANCEL: Self = Self::new("cancel", IOC_KDAPL_URING_CANCEL);
 }
 
 /// An open file of `/dev/kdapl`.

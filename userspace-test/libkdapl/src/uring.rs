@@ -64,7 +64,7 @@ pub(crate) enum Owned {
     /// DTOs and their segments.
     Dtos(Vec<kdapl_dto>, #[expect(dead_code, reason = "the kernel reads them")] Vec<Segment>),
     Events(Arc<Device>, Vec<kdapl_event>),
-    Stream,
+    Stream(Arc<Device>),
     Cno,
     Accept(Cr, Vec<u8>),
     Cancel,
@@ -110,7 +110,7 @@ impl Ring {
         owned: Owned,
         build: impl FnOnce(&mut Owned) -> M,
     ) -> Result<()> {
-        let stream = matches!(owned, Owned::Stream);
+        let stream = matches!(owned, Owned::Stream(_));
         raw::push(&mut self.0, device, call, stream, tag, owned, build).map_err(of(call.name()))
     }
 
@@ -151,13 +151,21 @@ impl Ring {
 
     /// Streams the events of an EVD: a completion with events follows whenever at least `threshold`
     /// events are queued, until the stream ends. The [buffers](Self::provide_buffers) limit the
-    /// number of events of a completion.
+    /// number of events of a completion. A stream ends with events, its last ones, when the
+    /// completion queue is full.
     ///
     /// # Errors
     /// Those of [`wait_evd`](Self::wait_evd).
     pub fn stream(&mut self, evd: &Evd, threshold: i32, tag: u64) -> Result<()> {
-        let message = Self::wait_message(evd, None, threshold);
-        self.push(evd.device(), call::EVD_WAIT, tag, Owned::Stream, |_| message)
+        let message = kdapl_uring_stream {
+            handle: evd.handle().0,
+            timeout_ns: KDAPL_TIMEOUT_INFINITE,
+            threshold,
+            event_size: size_of::<kdapl_event>() as u32,
+            ..Default::default()
+        };
+        let owned = Owned::Stream(evd.device().clone());
+        self.push(evd.device(), call::URING_STREAM, tag, owned, |_| message)
     }
 
     /// Waits on a CNO: [`Cno::wait`].
@@ -281,7 +289,7 @@ impl Ring {
     fn decode(&mut self, mut completed: Completed<Owned>) -> Completion {
         let result = match (completed.events.take(), completed.owned.take()) {
             (Some((device, events)), _) => decode_events(&device, &events),
-            (None, Some(owned)) => answer(&completed, owned),
+            (None, Some(owned)) => answer(&mut self.0, &completed, owned),
             (None, None) => Ok(Outcome::Done),
         };
         Completion { tag: completed.tag, more: completed.more, result }
@@ -299,7 +307,11 @@ fn decode_events(device: &Arc<Device>, events: &[kdapl_event]) -> Result<Outcome
 }
 
 /// Converts the last completion of a command.
-fn answer(completed: &Completed<Owned>, owned: Owned) -> Result<Outcome> {
+fn answer(
+    ring: &mut raw::Ring<Owned>,
+    completed: &Completed<Owned>,
+    owned: Owned,
+) -> Result<Outcome> {
     let name = owned.call();
     if completed.result < 0 {
         return Err(of(name)(std::io::Error::from_raw_os_error(-completed.result)));
@@ -309,7 +321,11 @@ fn answer(completed: &Completed<Owned>, owned: Owned) -> Result<Outcome> {
         code => return Err(Error::dat(name, code)),
     }
     match owned {
-        Owned::Plain(_) | Owned::Dtos(..) | Owned::Stream => Ok(Outcome::Done),
+        Owned::Plain(_) | Owned::Dtos(..) => Ok(Outcome::Done),
+        Owned::Stream(device) => {
+            let last = completed.message::<kdapl_uring_stream>();
+            decode_events(&device, &ring.take_buffer(last.buffer, last.taken))
+        }
         Owned::Events(device, room) => {
             let taken = completed.message::<kdapl_evd_wait>().taken as usize;
             decode_events(&device, &room[..taken.min(room.len())])
@@ -335,7 +351,8 @@ impl Owned {
         match self {
             Self::Plain(_) => call::EP_CONNECT.name(),
             Self::Dtos(..) => call::EP_SUBMIT.name(),
-            Self::Events(..) | Self::Stream => call::EVD_WAIT.name(),
+            Self::Events(..) => call::EVD_WAIT.name(),
+            Self::Stream(_) => call::URING_STREAM.name(),
             Self::Cno => call::CNO_WAIT.name(),
             Self::Accept(..) => call::CR_ACCEPT.name(),
             Self::Cancel => call::URING_CANCEL.name(),

@@ -6,7 +6,6 @@
 use super::{
     evd,
     order,
-    zero,
     Exchange,
     Issued,
     ABSOLUTE, //
@@ -44,7 +43,7 @@ const BATCHES: u32 = 16;
 
 /// A stream of an EVD's events.
 struct Stream {
-    exchange: Exchange<bindings::kdapl_evd_wait>,
+    exchange: Exchange<bindings::kdapl_uring_stream>,
     listening: Listening,
     deadline: Deadline,
     /// Group of the provided buffers.
@@ -60,36 +59,40 @@ enum Batch {
 }
 
 impl Stream {
-    /// Ends the stream with a return code of DAT.
-    fn finish(&mut self, error: DatError) -> Progress {
-        let result: CallResult = Err(error.into());
-        let answered = self.exchange.finish(order::dat_evd_wait, result);
-        Progress::Done(answered.map(|()| 0))
+    /// Ends the stream with an answer of DAT.
+    fn finish(&mut self, result: CallResult) -> Result<i32> {
+        self.exchange
+            .finish(order::dat_evd_wait, result)
+            .map(|()| 0)
     }
 
     /// Posts a completion with queued events. Events that have no buffer stay in the queue.
-    fn post(&mut self, command: &Command<'_>) -> Batch {
-        let buffer = match command.select(self.group) {
-            Ok(buffer) => buffer,
-            Err(error) => return Batch::End(Err(error)),
-        };
+    ///
+    /// # Errors
+    ///
+    /// `ENOBUFS` without a buffer, `EINVAL` for a buffer without room for an event, `EFAULT` for a
+    /// buffer or a message that cannot be written.
+    fn post(&mut self, command: &Command<'_>) -> Result<Batch> {
+        // The message reports a batch whose completion finds no room.
+        self.exchange.may_write()?;
+        let buffer = command.select(self.group)?;
         let size = self.exchange.message.event_size;
         let (address, length) = buffer.place();
         let room = length.checked_div(size.into()).unwrap_or(0);
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         if room == 0 {
-            return Batch::End(Err(EINVAL));
+            return Err(EINVAL);
         }
-        let Ok(events) = EventArray::new(address, room, size) else {
-            return Batch::End(Err(EFAULT));
-        };
+        let events = EventArray::new(address, room, size).map_err(|_| EFAULT)?;
         let Taken { taken, .. } = evd::take_queued(self.listening.evd(), &events);
+        let id = buffer.id();
         let bytes = taken.wrapping_mul(size);
         if taken == 0 || buffer.post(bytes as usize) {
-            return Batch::Posted;
+            return Ok(Batch::Posted);
         }
-        // The last completion delivers the events.
-        Batch::End(Ok(i32::try_from(bytes).unwrap_or(i32::MAX)))
+        let message = &mut self.exchange.message;
+        (message.taken, message.buffer) = (taken, id);
+        Ok(Batch::End(self.finish(Ok(()))))
     }
 }
 
@@ -102,14 +105,21 @@ impl Task for Stream {
         for _ in 0..BATCHES {
             let mut again = false;
             match self.listening.look(&mut again) {
-                Poll::Pending if expired => return self.finish(Kind::TimeoutExpired.into()),
+                Poll::Pending if expired => {
+                    let error = DatError::from(Kind::TimeoutExpired);
+                    return Progress::Done(self.finish(Err(error.into())));
+                }
                 Poll::Pending if again => return Progress::Yield,
                 Poll::Pending => return Progress::Wait,
-                Poll::Ready(Err(error)) => return self.finish(error),
+                Poll::Ready(Err(error)) => {
+                    return Progress::Done(self.finish(Err(error.into())));
+                }
                 Poll::Ready(Ok(())) => {}
             }
-            if let Batch::End(result) = self.post(command) {
-                return Progress::Done(result);
+            match self.post(command) {
+                Ok(Batch::Posted) => {}
+                Ok(Batch::End(result)) => return Progress::Done(result),
+                Err(error) => return Progress::Done(Err(error)),
             }
         }
         Progress::Yield
@@ -121,15 +131,12 @@ impl Task for Stream {
 }
 
 impl Issued<'_> {
-    /// Begins a stream. The group of buffers takes the place of the message's array of events.
+    /// Begins a stream into the buffers of a group.
     pub(super) fn stream(&self, group: u16) -> Result<i32> {
-        let mut exchange = Exchange::<bindings::kdapl_evd_wait>::begin(self.place, ABSOLUTE)?;
+        let mut exchange = Exchange::<bindings::kdapl_uring_stream>::begin(self.place, ABSOLUTE)?;
         let message = &mut exchange.message;
         let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
-        zero(message.pad)?;
-        zero(message.events)?;
-        zero(message.max_events)?;
-        (message.taken, message.nmore) = (0, 0);
+        (message.taken, message.buffer) = (0, 0);
         EventArray::check_size(message.event_size)?;
         let listening = evd::find(self.client, message.handle)
             .and_then(|evd| Listening::new(&evd, message.threshold));

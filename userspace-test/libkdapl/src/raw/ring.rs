@@ -201,6 +201,15 @@ impl<T> Ring<T> {
         }
     }
 
+    /// Takes the events of a buffer that a message has named, and provides the buffer again.
+    #[must_use]
+    pub fn take_buffer(&mut self, id: u32, count: u32) -> Vec<kdapl_event> {
+        let (Some(buffers), Ok(id)) = (&mut self.buffers, u16::try_from(id)) else {
+            return Vec::new();
+        };
+        buffers.take(id, count as usize)
+    }
+
     /// Takes a completion, if there is one.
     pub fn take(&mut self) -> Option<Completed<T>> {
         let entry = self.uring.completion().next()?;

@@ -3,8 +3,10 @@
 
 use anyhow::{bail, ensure, Context as _, Result};
 use io_uring::{cqueue, opcode, squeue, types, IoUring};
-use libkdapl::sys::{kdapl_event, kdapl_evd_wait, kdapl_hdr, kdapl_uring_cancel};
-use libkdapl::sys::{KDAPL_EVENTS_MAX, KDAPL_TIMEOUT_INFINITE};
+use libkdapl::sys::{
+    kdapl_event, kdapl_evd_wait, kdapl_hdr, kdapl_uring_cancel, kdapl_uring_stream,
+    KDAPL_TIMEOUT_INFINITE,
+};
 use libkdapl::Evd;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -41,8 +43,20 @@ pub fn wait_message(evd: &Evd, events: u64) -> kdapl_evd_wait {
         handle: evd.handle().0,
         timeout_ns: KDAPL_TIMEOUT_INFINITE,
         threshold: 1,
-        max_events: if events == 0 { 0 } else { KDAPL_EVENTS_MAX.min(1) },
+        max_events: 1,
         events,
+        event_size: size_of::<kdapl_event>() as u32,
+        ..Default::default()
+    }
+}
+
+/// Makes the message of a stream without a time-out.
+pub fn stream_message(evd: &Evd) -> kdapl_uring_stream {
+    kdapl_uring_stream {
+        hdr: hdr::<kdapl_uring_stream>(),
+        handle: evd.handle().0,
+        timeout_ns: KDAPL_TIMEOUT_INFINITE,
+        threshold: 1,
         event_size: size_of::<kdapl_event>() as u32,
         ..Default::default()
     }
@@ -70,7 +84,8 @@ pub fn with_words(entry: squeue::Entry, changes: &[(usize, u32)]) -> squeue::Ent
 }
 
 /// Makes a submission entry for a stream from the provided buffers of `group`.
-pub fn stream_entry(fd: RawFd, op: u32, message: u64, group: u16, user_data: u64) -> squeue::Entry {
+pub fn stream_entry(fd: RawFd, message: u64, group: u16, user_data: u64) -> squeue::Entry {
+    let op = libkdapl::raw::call::URING_STREAM.request();
     let entry = entry(fd, op, [message, 0], user_data).flags(squeue::Flags::BUFFER_SELECT);
     with_words(entry, &[(7, MULTISHOT), (10, group.into())])
 }
@@ -120,7 +135,6 @@ pub fn run(ring: &mut IoUring, entry: squeue::Entry) -> Result<i32> {
 pub struct InFlight {
     pub message: Place<kdapl_evd_wait>,
     pub event: Place<kdapl_event>,
-    pub user_data: u64,
 }
 
 impl InFlight {
@@ -136,6 +150,6 @@ impl InFlight {
         let op = libkdapl::raw::call::EVD_WAIT.request();
         let fd = evd.device().as_raw_fd();
         push(ring, &entry(fd, op, [message.address(), 0], user_data).flags(flags))?;
-        Ok(Self { message, event, user_data })
+        Ok(Self { message, event })
     }
 }
