@@ -150,6 +150,7 @@ fn stream_and_dequeue(context: &Context) -> Result<()> {
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
             if let Ok((Event::Software { pointer }, _)) = thief.dequeue() {
                 stolen.push(pointer);
+                std::thread::yield_now();
             }
         }
         stolen
@@ -158,6 +159,15 @@ fn stream_and_dequeue(context: &Context) -> Result<()> {
     ring.provide_buffers(16, 16)?;
     ring.stream(&evd, 1, 1)?;
     let mut seen = Vec::new();
+    while !poster.finished() {
+        ring.submit()?;
+        while let Some(completion) = ring.take() {
+            let Ok(Outcome::Events(events)) = completion.result else {
+                bail!("the stream has ended: {completion:?}");
+            };
+            seen.extend(super::ring::numbers(events)?);
+        }
+    }
     poster.join()??;
     drop(stop);
     let stolen = thief.join()?;
@@ -169,6 +179,7 @@ fn stream_and_dequeue(context: &Context) -> Result<()> {
     }
     ensure!(seen.is_sorted(), "events of the stream are out of order");
     println!("{} by the stream, {} by the thread", seen.len(), stolen.len());
+    ensure!(!seen.is_empty() && !stolen.is_empty(), "one of the two has taken all events");
     seen.extend(stolen);
     seen.sort_unstable();
     same("events", seen, (0..count).collect())
