@@ -44,6 +44,7 @@ pub(crate) mod atomic;
 pub(crate) mod bell;
 pub(crate) mod cno;
 pub(crate) mod code;
+pub(crate) mod command;
 pub(crate) mod completion;
 pub(crate) mod cq_room;
 pub(crate) mod direct_event;

@@ -23,6 +23,7 @@ pub(crate) mod task;
 pub(crate) mod thread;
 pub(crate) mod trace;
 pub(crate) mod uapi;
+pub(crate) mod uring;
 pub(crate) mod user;
 pub(crate) mod wait;
 pub(crate) mod workqueue;

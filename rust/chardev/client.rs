@@ -15,7 +15,8 @@ use crate::{
     model::ep::Close,
     sys::{
         mapped_memory::Area,
-        net::NetRef, //
+        net::NetRef,
+        uring::Registry, //
     },
 };
 use kdapl_bindings::{
@@ -35,12 +36,27 @@ pub(super) struct Client {
     /// IA of the file. `None` before `KDAPL_IA_OPEN` and after `KDAPL_IA_CLOSE`.
     #[pin]
     ia: Mutex<Option<Arc<Ia>>>,
+    /// Commands of io_uring that wait.
+    commands: Arc<Registry>,
 }
 
 impl Client {
     /// Makes the state of a newly opened file.
-    pub(super) fn new() -> impl PinInit<Self> {
-        pin_init!(Self { ia <- new_mutex!(None, "Client::ia") })
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn new() -> Result<impl PinInit<Self>> {
+        let commands = Registry::new()?;
+        Ok(pin_init!(Self {
+            ia <- new_mutex!(None, "Client::ia"),
+            commands,
+        }))
+    }
+
+    /// Returns the commands of io_uring that wait.
+    pub(super) fn commands(&self) -> &Arc<Registry> {
+        &self.commands
     }
 
     /// Returns the IA of the file.

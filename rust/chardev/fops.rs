@@ -17,8 +17,13 @@ use crate::{
         base::Until,
         prelude::*, //
     },
-    model::ep::Close, //
+    model::ep::Close,
+    sys::uring::{
+        Command,
+        Pending, //
+    },
 };
+use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
     error::from_result,
@@ -54,6 +59,7 @@ static FOPS: FopsTable = FopsTable(bindings::file_operations {
     release: Some(release),
     unlocked_ioctl: Some(unlocked_ioctl),
     mmap: Some(mmap),
+    uring_cmd: Some(uring_cmd),
     // The messages have the same layout for 32-bit programs.
     #[cfg(CONFIG_COMPAT)]
     compat_ioctl: Some(bindings::compat_ptr_ioctl),
@@ -116,7 +122,7 @@ impl PinnedDrop for Registration {
 /// Called by the VFS only, with a file that is being opened.
 unsafe extern "C" fn open(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
     from_result(|| {
-        let client = Arc::pin_init(Client::new(), GFP_KERNEL_ACCOUNT)?;
+        let client = Arc::pin_init(Client::new()?, GFP_KERNEL_ACCOUNT)?;
         // SAFETY: By the safety requirement, the file is being opened, so that nothing else
         // accesses it.
         unsafe { (*file).private_data = client.into_foreign() };
@@ -170,6 +176,31 @@ unsafe extern "C" fn unlocked_ioctl(
         Ok(()) => 0,
         Err(error) => error.to_errno() as c_long,
     }
+}
+
+/// `file_operations.uring_cmd`: issues or cancels a command of io_uring.
+///
+/// # Safety
+///
+/// Called by io_uring only, with a command for a file that [`open`] opened.
+unsafe extern "C" fn uring_cmd(command: *mut bindings::io_uring_cmd, flags: c_uint) -> i32 {
+    let Some(raw) = NonNull::new(command) else {
+        return EINVAL.to_errno();
+    };
+    // SAFETY: The helper only reads its argument.
+    if unsafe { bindings::kdapl_helper_uring_is_cancel(flags) } {
+        // SAFETY: By the safety requirement, and this is a call to cancel.
+        unsafe { Pending::cancel(raw, flags) };
+        return 0;
+    }
+    // SAFETY: By the safety requirement, the command is valid, and `open` opened its file, which it
+    // keeps open.
+    let client = unsafe { client(bindings::kdapl_helper_uring_file(command)) };
+    // SAFETY: By the safety requirement. This function owns the command until it returns.
+    let command = unsafe { Command::from_raw(raw, flags) };
+    // SAFETY: This is not a call to cancel.
+    let request = unsafe { command.request() };
+    from_result(|| ioctl::uring::issue(&client, &command, &request))
 }
 
 /// `file_operations.mmap`: maps events of an EVD.

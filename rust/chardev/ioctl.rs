@@ -17,6 +17,7 @@ mod rmr;
 mod service;
 mod srq;
 mod stat;
+pub(super) mod uring;
 
 use super::client::Client;
 use crate::{
@@ -99,33 +100,85 @@ impl AfterCopy for () {
     fn copied(self) {}
 }
 
+/// A message of the caller, from the copy in to the copy back.
+struct Exchange<M> {
+    /// Address and size of the message at the caller.
+    address: usize,
+    size: usize,
+    message: M,
+}
+
+impl<M: Message> Exchange<M> {
+    /// Copies a message in and checks its header. `flags` are the header flags that the call
+    /// supports.
+    ///
+    /// # Errors
+    ///
+    /// Those of a malformed message.
+    #[inline(always)]
+    fn begin((argument, size): (UserPtr, usize), flags: u32) -> Result<Self> {
+        let mut message: M = uapi::read(argument, size)?;
+        let header = message.header();
+        zero(header.flags & !flags)?;
+        zero(header.reserved)?;
+        let this = Self {
+            address: argument.as_const_ptr().addr(),
+            size,
+            message,
+        };
+        this.may_write()?;
+        Ok(this)
+    }
+
+    fn argument(&self) -> UserPtr {
+        UserPtr::from_addr(self.address)
+    }
+
+    /// Checks before the call that the message can be written back. A call whose answer could not
+    /// be delivered would lose an event or leak an object.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`.
+    #[inline(always)]
+    fn may_write(&self) -> Result {
+        uapi::may_write(self.argument(), &self.message, self.size)
+    }
+
+    /// Copies the message back with DAT's return code. `order` is the order of the call's
+    /// arguments.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`, and those of [`Failure::Message`].
+    #[inline(always)]
+    fn finish<T: AfterCopy>(&mut self, order: &Order, result: CallResult<T>) -> Result {
+        let (code, outcome) = match result {
+            Ok(outcome) => (0, Some(outcome)),
+            Err(failure) => (failure.code(order)?, None),
+        };
+        self.message.header().ret = code;
+        uapi::write(self.argument(), &self.message, self.size)?;
+        if let Some(outcome) = outcome {
+            outcome.copied();
+        }
+        Ok(())
+    }
+}
+
 /// Copies the message in, makes the call, and copies the message back with DAT's return code.
 ///
 /// `flags` are the header flags that the call supports, `order` is the order of its arguments.
 #[inline(never)]
 fn exchange<M: Message, T: AfterCopy>(
-    (argument, size): (UserPtr, usize),
+    place: (UserPtr, usize),
     flags: u32,
     order: &Order,
     call: impl FnOnce(&mut M) -> CallResult<T>,
 ) -> Result {
-    let mut message: M = uapi::read(argument, size)?;
-    let header = message.header();
-    zero(header.flags & !flags)?;
-    zero(header.reserved)?;
-    // Check before the call that the message can be written back. A call whose answer could not be
-    // delivered would lose an event or leak an object.
-    uapi::may_write(argument, &message, size)?;
-    let (code, outcome) = match call(&mut message) {
-        Ok(outcome) => (0, Some(outcome)),
-        Err(failure) => (failure.code(order)?, None),
-    };
-    message.header().ret = code;
-    uapi::write(argument, &message, size)?;
-    if let Some(outcome) = outcome {
-        outcome.copied();
-    }
-    Ok(())
+    let mut exchange = Exchange::begin(place, flags)?;
+    let result = call(&mut exchange.message);
+    exchange.finish(order, result)
 }
 
 /// Returns the deadline of a call from the time-out in its message.

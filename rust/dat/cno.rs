@@ -15,11 +15,15 @@
 
 mod agent;
 mod file;
+mod listen;
 mod wait;
 
-pub(crate) use self::agent::{
-    Agent,
-    Proxy, //
+pub(crate) use self::{
+    agent::{
+        Agent,
+        Proxy, //
+    },
+    listen::Listening,
 };
 
 use super::base::{

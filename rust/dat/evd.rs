@@ -31,6 +31,7 @@ mod drain;
 mod end;
 mod file;
 mod flags;
+mod listen;
 mod mapped;
 mod post_se;
 mod pump;
@@ -49,6 +50,7 @@ mod wakeup;
 pub(crate) use self::{
     file::EvdFile,
     flags::Flags,
+    listen::Listening,
     upcall::{
         Policy,
         Upcall,

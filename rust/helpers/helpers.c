@@ -20,6 +20,7 @@
 #include "thread.c"
 #include "uaccess.c"
 #include "umem.c"
+#include "uring.c"
 #include "user.c"
 #include "verbs.c"
 #include "wait.c"

@@ -24,6 +24,7 @@ struct ib_qp_attr;
 struct ib_recv_wr;
 struct ib_send_wr;
 struct ib_wc;
+struct io_uring_cmd;
 struct kiocb;
 struct mem_cgroup;
 struct net;
@@ -36,6 +37,7 @@ struct scatterlist;
 struct task_struct;
 struct timer_list;
 struct user_namespace;
+struct wait_queue_entry;
 struct wait_queue_head;
 struct work_struct;
 struct workqueue_struct;
@@ -103,6 +105,56 @@ int kdapl_helper_path_to_self(struct ib_device *dev, u32 port, struct ib_qp_attr
 /* umem.c */
 struct ib_umem *kdapl_helper_umem_get(struct ib_device *dev, u64 start, u64 length, int access);
 
+/* uring.c */
+
+/* The command posts completions until it ends. */
+#define KDAPL_URING_MULTISHOT		0x01U
+/* The command names a registered buffer. */
+#define KDAPL_URING_FIXED_BUFFER	0x02U
+/* The command must not sleep for long. */
+#define KDAPL_URING_NONBLOCK		0x04U
+/* The caller does not hold the lock of the ring. */
+#define KDAPL_URING_UNLOCKED		0x08U
+/* Completions of the ring are found by polling the device. */
+#define KDAPL_URING_POLLED_RING		0x10U
+
+/* A command of io_uring, while it is being issued. */
+struct kdapl_uring_command {
+	/* Identifies the ring. */
+	u64 ring;
+	u64 user_data;
+	u64 message;
+	u64 reserved;
+	u32 op;
+	u32 buffer_group;
+	u64 flags;
+};
+
+/* A provided buffer that was selected. */
+struct kdapl_uring_buffer {
+	u64 address;
+	u64 length;
+	u64 list;
+	u64 id;
+};
+
+/* Runs a pending command in the task that has submitted it; @cancel: it may only be cancelled. */
+typedef void (*kdapl_uring_run_t)(void *pending, unsigned int issue_flags, bool cancel);
+
+bool kdapl_helper_uring_is_cancel(unsigned int issue_flags);
+struct file *kdapl_helper_uring_file(struct io_uring_cmd *cmd);
+void kdapl_helper_uring_describe(struct io_uring_cmd *cmd, unsigned int issue_flags,
+				 struct kdapl_uring_command *to);
+void *kdapl_helper_uring_pending(struct io_uring_cmd *cmd);
+void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issue_flags, void *pending,
+				     kdapl_uring_run_t run);
+void kdapl_helper_uring_run_in_task(struct io_uring_cmd *cmd);
+void kdapl_helper_uring_done(struct io_uring_cmd *cmd, s32 result, unsigned int issue_flags);
+int kdapl_helper_uring_select(struct io_uring_cmd *cmd, u16 group, unsigned int issue_flags,
+			      struct kdapl_uring_buffer *to);
+bool kdapl_helper_uring_post(struct io_uring_cmd *cmd, const struct kdapl_uring_buffer *buffer,
+			     size_t bytes, unsigned int issue_flags);
+
 /* user.c */
 enum kdapl_limit {
 	KDAPL_LIMIT_ADAPTERS,
@@ -155,6 +207,10 @@ bool kdapl_helper_can_write(void __user *to, size_t size);
 
 /* wait.c */
 bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq);
+bool kdapl_helper_waitqueue_active(struct wait_queue_head *wq);
+void kdapl_helper_init_wait_entry_func(struct wait_queue_entry *entry,
+				       int (*function)(struct wait_queue_entry *entry,
+						       unsigned int mode, int flags, void *key));
 void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,
 				      struct lock_class_key *key);
 void kdapl_helper_prepare_to_rcuwait(struct rcuwait *wait);
@@ -214,7 +270,11 @@ bool kdapl_helper_port_netdev(struct ib_device *dev, u32 port, struct net *net, 
 void kdapl_helper_ports(const struct ib_device *dev, u32 *first, u32 *last);
 
 /* Errnos that the kernel crate lacks. */
-enum { KDAPL_EOPNOTSUPP = EOPNOTSUPP, KDAPL_EADDRNOTAVAIL = EADDRNOTAVAIL };
+enum {
+	KDAPL_EOPNOTSUPP = EOPNOTSUPP,
+	KDAPL_EADDRNOTAVAIL = EADDRNOTAVAIL,
+	KDAPL_ECANCELED = ECANCELED,
+};
 
 /*
  * The ioctl numbers as enumerators. bindgen cannot evaluate _IOWR(), a macro with a sizeof, but it
@@ -243,6 +303,8 @@ enum kdapl_ioctl {
 	KDAPL_IOC_EVD_RESIZE = KDAPL_EVD_RESIZE,
 	KDAPL_IOC_EVD_FD = KDAPL_EVD_FD,
 	KDAPL_IOC_CNO_CREATE = KDAPL_CNO_CREATE,
+	KDAPL_IOC_URING_CANCEL = KDAPL_URING_CANCEL,
+	KDAPL_IOC_URING_STREAM = KDAPL_URING_STREAM,
 	KDAPL_IOC_CNO_FREE = KDAPL_CNO_FREE,
 	KDAPL_IOC_CNO_QUERY = KDAPL_CNO_QUERY,
 	KDAPL_IOC_CNO_WAIT = KDAPL_CNO_WAIT,

@@ -14,6 +14,19 @@ bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq)
 	return wq_has_sleeper(wq);
 }
 
+/* As above, for callers that have executed a full barrier already. */
+bool kdapl_helper_waitqueue_active(struct wait_queue_head *wq)
+{
+	return waitqueue_active(wq);
+}
+
+void kdapl_helper_init_wait_entry_func(struct wait_queue_entry *entry,
+				       int (*function)(struct wait_queue_entry *entry,
+						       unsigned int mode, int flags, void *key))
+{
+	init_waitqueue_func_entry(entry, function);
+}
+
 void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,
 				      struct lock_class_key *key)
 {

@@ -113,6 +113,8 @@ messages!(
     kdapl_srq_number => HEADER,
     kdapl_srq_post => HEADER,
     kdapl_srq_query,
+    kdapl_uring_cancel,
+    kdapl_uring_stream => core::mem::offset_of!(bindings::kdapl_uring_stream, handle),
 );
 
 /// Copies in a message of `size` bytes. Fields that the caller's version lacks are zero.

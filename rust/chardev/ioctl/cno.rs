@@ -25,7 +25,7 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
+pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
     client.get(handle)
 }
 

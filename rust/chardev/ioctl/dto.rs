@@ -106,9 +106,9 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
 }
 
 /// EVD that a submit waits on, and the destination of its events.
-struct Wait {
-    evd: Arc<Evd>,
-    events: EventArray,
+pub(super) struct Wait {
+    pub(super) evd: Arc<Evd>,
+    pub(super) events: EventArray,
 }
 
 /// Returns the IA and the Endpoint (EP) of a submit.
@@ -191,7 +191,11 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
     Ok(())
 }
 
-pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> CallResult {
+/// Posts the DTOs of a submit. Returns the EVD to wait on, if there is one.
+pub(super) fn begin_submit(
+    client: &Client,
+    message: &mut uapi::kdapl_ep_submit,
+) -> CallResult<Option<Wait>> {
     (message.posted, message.taken, message.nmore) = (0, 0, 0);
     // Resolve both handles before posting: a refused message must not post any DTO.
     let (ia, ep) = find(client, message)?;
@@ -199,7 +203,11 @@ pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Ca
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
     post_all(&ep, message)?;
-    let Some(Wait { evd, events }) = wait else {
+    Ok(wait)
+}
+
+pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> CallResult {
+    let Some(Wait { evd, events }) = begin_submit(client, message)? else {
         return Ok(());
     };
     let deadline = deadline(&message.hdr, message.timeout_ns);

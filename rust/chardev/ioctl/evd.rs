@@ -32,7 +32,7 @@ use kdapl_bindings as uapi;
 /// Number of events that are taken, and copied out, together.
 const AT_ONCE: u32 = 8;
 
-fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
+pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
     client.get(handle)
 }
 
@@ -126,6 +126,24 @@ impl EventArray {
         let max = max.min(uapi::KDAPL_EVENTS_MAX);
         Ok(Self { array, max })
     }
+
+    /// Checks the size of an element.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`, `E2BIG`.
+    pub(super) fn check_size(size: u32) -> Result {
+        Array::<Record>::new(0, size).map(drop)
+    }
+
+    /// Checks that the first event can be written.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`.
+    pub(super) fn may_write(&self) -> Result {
+        self.array.may_write(0)
+    }
 }
 
 /// Number of events taken, and number of events left in the queue.
@@ -154,6 +172,14 @@ fn deliver(
         evd.hand_over();
     }
     Ok(taken)
+}
+
+/// Takes queued events until the queue is empty or the array is full. Takes none if another thread
+/// was faster.
+pub(super) fn take_queued(evd: &Arc<Evd>, events: &EventArray) -> Taken {
+    let mut taken = Taken { taken: 0, nmore: 1 };
+    deliver_more(evd, events, &mut taken);
+    taken
 }
 
 /// Takes further events until the queue is empty or the array is full.
@@ -192,7 +218,7 @@ pub(super) fn take_next(
 
 /// Returns the EVD of a message and the destination of its events.
 #[inline(always)]
-fn parts(
+pub(super) fn parts(
     client: &Client,
     message: &mut uapi::kdapl_evd_wait,
 ) -> CallResult<(Arc<Evd>, EventArray)> {
@@ -205,7 +231,7 @@ fn parts(
 
 /// Writes the numbers of events to the message.
 #[inline(always)]
-fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
+pub(super) fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
     (message.taken, message.nmore) = (taken, nmore);
 }
 

@@ -13,13 +13,14 @@ use crate::{
         SleepResult, //
     },
 };
+use core::ops::Deref;
 use kernel::sync::atomic::{
     Relaxed,
     Release, //
 };
 
 /// Reason why a wait stops sleeping.
-enum WaitResult {
+pub(super) enum WaitResult {
     /// This EVD has triggered.
     Evd(u64),
     /// The consumer has triggered the CNO.
@@ -33,7 +34,7 @@ enum WaitResult {
 impl Inner {
     /// Takes a trigger, or another reason to stop sleeping. `deserted` is the count when the wait
     /// began.
-    fn take(&mut self, deserted: u32) -> Option<WaitResult> {
+    pub(super) fn take(&mut self, deserted: u32) -> Option<WaitResult> {
         if let Some(evd) = self.table.take() {
             return Some(WaitResult::Evd(evd));
         }
@@ -48,16 +49,16 @@ impl Inner {
 }
 
 /// Counts a waiter, until the drop.
-struct WaiterCount<'a>(&'a Cno);
+pub(super) struct WaiterCount<C: Deref<Target = Cno>>(C);
 
-impl<'a> WaiterCount<'a> {
-    fn new(cno: &'a Cno) -> Self {
+impl<C: Deref<Target = Cno>> WaiterCount<C> {
+    pub(super) fn new(cno: C) -> Self {
         cno.waiters.fetch_add(1, Relaxed);
         Self(cno)
     }
 }
 
-impl Drop for WaiterCount<'_> {
+impl<C: Deref<Target = Cno>> Drop for WaiterCount<C> {
     /// Passes remaining triggers to another waiter.
     ///
     /// A trigger wakes one waiter. That may be this one, which has then taken another trigger, or

@@ -34,6 +34,8 @@ use crate::{
     },
 };
 
+use core::borrow::Borrow;
+
 /// `DAT_TIMEOUT_INFINITE`.
 const TIMEOUT_INFINITE: u32 = u32::MAX;
 
@@ -46,36 +48,32 @@ pub(crate) fn deadline(timeout_us: u32) -> Deadline {
 }
 
 /// Counts events for a waiter with a threshold above 1, until the drop.
-struct Counting<'a> {
-    evd: &'a Evd,
-    _demand: Demand,
+pub(super) struct Counting {
+    demand: Demand,
 }
 
-impl<'a> Counting<'a> {
-    fn new(evd: &'a Arc<Evd>, threshold: u32) -> Self {
+impl Counting {
+    pub(super) fn new(evd: &Arc<Evd>, threshold: u32) -> Self {
         // Demand begins first and ends last. The completion callback leaves the counting to the
         // pump in between, and the pump drains only on demand.
         let demand = evd.begin_demand();
         evd.wakeup.threshold.set(threshold);
-        Self {
-            evd,
-            _demand: demand,
-        }
+        Self { demand }
     }
 }
 
-impl Drop for Counting<'_> {
+impl Drop for Counting {
     fn drop(&mut self) {
-        self.evd.wakeup.threshold.set(1);
+        self.demand.evd().wakeup.threshold.set(1);
     }
 }
 
 /// Lets events trigger the CNO again after the only waiter has left, on the drop.
-struct ReenableTriggers<'a>(&'a Arc<Evd>);
+pub(super) struct ReenableTriggers<E: Borrow<Arc<Evd>>>(pub(super) E);
 
-impl Drop for ReenableTriggers<'_> {
+impl<E: Borrow<Arc<Evd>>> Drop for ReenableTriggers<E> {
     fn drop(&mut self) {
-        self.0.reenable_cno_trigger();
+        self.0.borrow().reenable_cno_trigger();
     }
 }
 
@@ -87,9 +85,9 @@ struct OnlyWaiter<'a> {
     limit: DrainLimit,
     deadline: Deadline,
     // The following fields are dropped in this order.
-    _counting: Option<Counting<'a>>,
+    _counting: Option<Counting>,
     place: Place<'a>,
-    _leaving: ReenableTriggers<'a>,
+    _leaving: ReenableTriggers<&'a Arc<Evd>>,
 }
 
 impl<'a> OnlyWaiter<'a> {
@@ -221,20 +219,42 @@ impl Evd {
         limit: DrainLimit,
         sink: &mut dyn EventSink,
     ) -> DatResult<u32> {
-        let threshold = self.threshold(threshold)?;
-        let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
-        if self.wakeup.unwaitable.load_acquire() || self.wakeup.upcalls.are_made() {
-            return Err(unwaitable);
-        }
-        self.may_count(threshold)?;
+        let threshold = self.may_begin_wait(threshold)?;
         let mut waiter = OnlyWaiter::new(self, deadline, threshold, limit, sink)?;
         self.may_wait_for(threshold)?;
         wait_for(&mut waiter, threshold).map_err(|stop| match stop {
             WaitError::TimedOut => Kind::TimeoutExpired.into(),
             WaitError::Interrupted => Kind::InterruptedCall.into(),
-            WaitError::Closed if self.wakeup.closed.load_acquire() => Kind::Abort.into(),
-            WaitError::Closed => unwaitable,
+            WaitError::Closed => self.closed_reason(),
         })
+    }
+
+    /// Returns the error of a wait that was stopped.
+    pub(super) fn closed_reason(&self) -> DatError {
+        if self.wakeup.closed.load_acquire() {
+            Kind::Abort.into()
+        } else {
+            Self::unwaitable()
+        }
+    }
+
+    fn unwaitable() -> DatError {
+        DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable)
+    }
+
+    /// Checks whether a wait for this number of events may begin, and returns the number.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (threshold), INVALID_STATE: see [`Evd::wait`].
+    #[inline(always)]
+    pub(super) fn may_begin_wait(&self, threshold: i32) -> DatResult<u32> {
+        let threshold = self.threshold(threshold)?;
+        if self.wakeup.unwaitable.load_acquire() || self.wakeup.upcalls.are_made() {
+            return Err(Self::unwaitable());
+        }
+        self.may_count(threshold)?;
+        Ok(threshold)
     }
 
     /// Checks whether waits are stopped: the EVD is closed or unwaitable.

@@ -66,6 +66,14 @@ impl Deadline {
         }
     }
 
+    /// Returns the remaining nanoseconds, or `None` without a time-out.
+    pub(crate) fn nanos_left(self) -> Option<i64> {
+        match self {
+            Self::Never => None,
+            Self::At(time) => Some(time.left().max(0)),
+        }
+    }
+
     /// Returns whether the deadline has passed.
     pub(crate) fn has_passed(self) -> bool {
         match self {

@@ -13,12 +13,18 @@ use super::{
         Sleepers, //
     },
     Deadline,
-    SleepResult, //
+    HasHead,
+    Head,
+    Listener,
+    SleepResult,
+    Wake, //
 };
 use crate::model::atomic::AtomicBool;
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
+    static_lock_class,
+    sync::Arc,
     task::might_sleep,
     types::Opaque, //
 };
@@ -38,6 +44,9 @@ impl Sleepers for Rcuwait {
 pub(crate) struct LoneWaiter {
     #[pin]
     alarm: Alarm<Rcuwait>,
+    /// The waiter, if it is a [`Listener`] instead of a task.
+    #[pin]
+    listener: Head,
     taken: AtomicBool,
 }
 
@@ -54,6 +63,7 @@ impl LoneWaiter {
         let nobody = Rcuwait(Opaque::new(bindings::rcuwait::default()));
         pin_init!(Self {
             alarm <- Alarm::new(nobody),
+            listener <- Head::new(c"LoneWaiter::listener", static_lock_class!()),
             taken: AtomicBool::new(false),
         })
     }
@@ -73,7 +83,63 @@ impl LoneWaiter {
     /// Context: any, including hard IRQ. The caller must have made the condition true before. This
     /// function contains the full barrier between that store and the check for a waiter.
     pub(crate) fn wake(&self) {
+        // Contains a full barrier.
         self.alarm.sleepers.wake();
+        self.listener.wake_one_after_barrier();
+    }
+}
+
+/// An object with a [`LoneWaiter`].
+pub(crate) trait HasLoneWaiter: Send + Sync {
+    /// Returns the place of the waiter.
+    fn lone_waiter(&self) -> &LoneWaiter;
+}
+
+impl<T: HasLoneWaiter> HasHead for T {
+    fn head(&self) -> &Head {
+        &self.lone_waiter().listener
+    }
+}
+
+/// Reservation of a [`LoneWaiter`] for a party that is woken by a call. Dropped to release the
+/// place.
+pub(crate) struct OwnedPlace<T: HasLoneWaiter> {
+    object: Arc<T>,
+    listener: Option<Listener<T>>,
+}
+
+impl<T: HasLoneWaiter> OwnedPlace<T> {
+    /// Reserves the place of `object`, unless it is reserved already.
+    pub(crate) fn take(object: Arc<T>) -> Option<Self> {
+        let was_taken = object.lone_waiter().taken.swap(true);
+        (!was_taken).then(|| Self {
+            object,
+            listener: None,
+        })
+    }
+
+    /// Lets wake-ups call `waker`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.listener = Some(Listener::new(self.object.clone(), waker)?);
+        Ok(())
+    }
+
+    /// Returns whether wake-ups call a waker.
+    pub(crate) fn listens(&self) -> bool {
+        self.listener.is_some()
+    }
+}
+
+impl<T: HasLoneWaiter> Drop for OwnedPlace<T> {
+    fn drop(&mut self) {
+        self.listener = None;
+        self.object.lone_waiter().taken.swap(false);
     }
 }
 

@@ -22,12 +22,52 @@ use kernel::{
 
 /// A `wait_queue_head_t`.
 #[pin_data]
-struct Head {
+pub(crate) struct Head {
     #[pin]
     raw: Opaque<bindings::wait_queue_head>,
 }
 
+// SAFETY: A wait queue is meant to be shared: its internal lock protects the list.
+unsafe impl Send for Head {}
+// SAFETY: As above.
+unsafe impl Sync for Head {}
+
 impl Head {
+    /// Creates an empty queue.
+    pub(super) fn new(
+        name: &'static CStr,
+        key: Pin<&'static LockClassKey>,
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
+            raw <- Opaque::ffi_init(|slot| {
+                // SAFETY: `slot` is valid for a write. `name` and `key` are static.
+                unsafe {
+                    bindings::kdapl_helper_init_waitqueue_head(
+                        slot,
+                        name.as_char_ptr(),
+                        key.as_ptr(),
+                    )
+                }
+            }),
+        })
+    }
+
+    /// Returns the C pointer, for C functions that wait on the queue.
+    pub(super) fn as_ptr(&self) -> *mut bindings::wait_queue_head {
+        self.raw.get()
+    }
+
+    /// As [`Head::wake`] for one exclusive waiter, after a full barrier.
+    ///
+    /// Context: any, including hard IRQ.
+    pub(super) fn wake_one_after_barrier(&self) {
+        // SAFETY: The head is initialised and outlives this call.
+        if unsafe { bindings::kdapl_helper_waitqueue_active(self.raw.get()) } {
+            self.wake(1);
+        }
+    }
+
+    /// Checks whether a task or a poll waits, after a full barrier. Context: any.
     fn has_sleepers(&self) -> bool {
         // SAFETY: The head is initialised and outlives this call.
         unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) }
@@ -71,19 +111,12 @@ unsafe impl Sync for WaitQueue {}
 impl WaitQueue {
     /// Creates an empty wait queue. Use [`new_wait_queue!`].
     pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
-        let head = pin_init!(Head {
-            raw <- Opaque::ffi_init(|slot| {
-                // SAFETY: `slot` is valid for a write. `name` and `key` are static.
-                unsafe {
-                    bindings::kdapl_helper_init_waitqueue_head(
-                        slot,
-                        name.as_char_ptr(),
-                        key.as_ptr(),
-                    )
-                }
-            }),
-        });
-        pin_init!(Self { alarm <- Alarm::new(head) })
+        pin_init!(Self { alarm <- Alarm::new(Head::new(name, key)) })
+    }
+
+    /// Returns the queue, for [listeners](super::Listener).
+    pub(crate) fn head(&self) -> &Head {
+        &self.alarm.sleepers
     }
 
     /// Returns the C pointer, for C functions that wait on the queue.

@@ -4,7 +4,7 @@
 use crate::sample::Sample;
 use crate::{
     connect, crowd, kernel_ping, memory, nvme, ping, pipelines, polling, posts, scale, tenant,
-    transfer, udapl, wakeups,
+    transfer, udapl, uring, wakeups,
 };
 use anyhow::{bail, Result};
 
@@ -62,6 +62,12 @@ pub const ALL: &[Benchmark] = &[
         about: "cost of an event with many endpoints or EVDs, compared with one",
         processors: &[1],
         run: scale::run,
+    },
+    Benchmark {
+        name: "uring",
+        about: "a server of 1,000 connections in one thread, by io_uring, compared with EVD waits",
+        processors: &[1],
+        run: uring::run,
     },
     Benchmark {
         name: "polling",

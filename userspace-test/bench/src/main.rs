@@ -25,6 +25,7 @@ mod strace;
 mod tenant;
 mod transfer;
 mod udapl;
+mod uring;
 mod wakeups;
 
 use anyhow::{Context, Result};

@@ -38,6 +38,11 @@ impl Cno {
         Ok(Self(Arc::new(Object::new(device, message.handle, call::CNO_FREE))))
     }
 
+    /// Returns the open file of the CNO.
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.0.device
+    }
+
     /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {

@@ -56,7 +56,7 @@ impl Ep {
         Self(Arc::new(Inner { object, parts: Mutex::new(parts) }))
     }
 
-    fn device(&self) -> &Arc<Device> {
+    pub(crate) fn device(&self) -> &Arc<Device> {
         &self.0.object.device
     }
 

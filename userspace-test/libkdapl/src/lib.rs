@@ -65,6 +65,7 @@ mod stat;
 mod stream;
 pub mod sys;
 mod time;
+pub mod uring;
 
 pub use cno::{Cno, CnoQuery};
 pub use codes::{Subtype, Type};

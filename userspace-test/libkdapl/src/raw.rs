@@ -9,16 +9,23 @@
 mod buffer;
 mod mapped_events;
 pub(crate) mod records;
+mod ring;
+mod ring_buffers;
 
 pub use buffer::Buffer;
 pub use mapped_events::MappedEvents;
+pub use ring::{Completed, Ring};
 
+use crate::ep::Dto;
 use crate::error::{Error, Result};
 use crate::sys::*;
+use crate::uring::Owned;
+use crate::Segment;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 /// Path of the module's device node.
 pub const DEVICE_PATH: &str = "/dev/kdapl";
@@ -96,13 +103,18 @@ messages! {
     kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
     kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query, kdapl_cno_wait,
     kdapl_cno_fd, kdapl_evd_fd, kdapl_ia_stat, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query,
-    kdapl_srq_number,
+    kdapl_srq_number, kdapl_uring_cancel, kdapl_uring_stream,
 }
 
 /// The requests, each with its message type.
 pub mod call {
     #![allow(missing_docs)]
     use super::*;
+
+    /// A command of io_uring only, and no request of `ioctl(2)`.
+    pub const URING_CANCEL: Call<kdapl_uring_cancel> = Call::new("cancel", IOC_KDAPL_URING_CANCEL);
+    /// As above.
+    pub const URING_STREAM: Call<kdapl_uring_stream> = Call::new("stream", IOC_KDAPL_URING_STREAM);
 
     calls! {
         DEVICE_GET: kdapl_device = IOC_KDAPL_DEVICE_GET, "dat_registry_list_providers";
@@ -267,6 +279,32 @@ pub(crate) fn evd_file(device: &Device, evd: u64) -> Result<OwnedFd> {
     self::call(device, call::EVD_FD, &mut message)?;
     // SAFETY: The kernel opened the file for this call, so that it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(message.fd) })
+}
+
+/// Safe form of [`Ring::push`] for the library itself.
+pub(crate) fn push<M: Message>(
+    ring: &mut Ring<Owned>,
+    device: &Arc<Device>,
+    call: Call<M>,
+    stream: bool,
+    tag: u64,
+    owned: Owned,
+    build: impl FnOnce(&mut Owned) -> M,
+) -> io::Result<()> {
+    // SAFETY: The messages of `Owned` point to its own memory, which is on the heap, and offer none
+    // to a device.
+    unsafe { ring.push(device, call, stream, tag, owned, build) }
+}
+
+/// Returns the segments of a DTO.
+pub(crate) fn segments<'a>(dto: &Dto<'a>) -> &'a [Segment] {
+    let dto = dto.raw();
+    if dto.iov_count == 0 {
+        return &[];
+    }
+    // SAFETY: `Dto::new` takes address and count from a slice that lives for `'a`, and no other
+    // function changes them.
+    unsafe { std::slice::from_raw_parts(dto.iov as *const Segment, dto.iov_count as usize) }
 }
 
 /// Safe form of [`Device::call`] for the library itself.

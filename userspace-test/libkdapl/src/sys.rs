@@ -55,7 +55,8 @@ published_sizes! {
     kdapl_csp = 176, kdapl_cr_query = 432, kdapl_cr_answer = 48, kdapl_cr_handoff = 32,
     kdapl_lmr_create = 88, kdapl_lmr_query = 88, kdapl_rmr_create = 32, kdapl_rmr_bind = 88,
     kdapl_rmr_query = 64, kdapl_srq_create = 48, kdapl_srq_post = 48, kdapl_srq_query = 64,
-    kdapl_srq_number = 32,
+    kdapl_srq_number = 32, kdapl_uring_sqe = 16, kdapl_uring_cancel = 32,
+    kdapl_uring_stream = 48,
 }
 
 // First published sizes of the structs that have been extended.

@@ -91,17 +91,28 @@ impl Ep {
     /// for [`Multipath::Required`].
     pub fn connect_with(
         &self,
-        mut address: SocketAddr,
+        address: SocketAddr,
         conn_qual: u64,
         options: &ConnectOptions<'_>,
     ) -> Result<()> {
+        let mut message = self.connect_message(address, conn_qual, options);
+        raw::call(self.device(), call::EP_CONNECT, &mut message)
+    }
+
+    /// Makes the message of a connect.
+    pub(crate) fn connect_message(
+        &self,
+        mut address: SocketAddr,
+        conn_qual: u64,
+        options: &ConnectOptions<'_>,
+    ) -> kdapl_ep_connect {
         address.set_port(0);
         let until = options.until.map_or(Until::after(options.timeout), Until::at);
         let mut hdr = until.hdr();
         if options.gated {
             hdr.flags |= KDAPL_FLAG_READY_GATE;
         }
-        let mut message = kdapl_ep_connect {
+        kdapl_ep_connect {
             hdr,
             handle: self.handle().0,
             remote_address: address.into(),
@@ -112,8 +123,7 @@ impl Ep {
             qos: options.qos as u32,
             flags: options.multipath as u32,
             ..Default::default()
-        };
-        raw::call(self.device(), call::EP_CONNECT, &mut message)
+        }
     }
 
     /// Starts to connect to the peer of `other`, an endpoint of the same IA. If `other` accepted

@@ -41,6 +41,11 @@ impl<'a> Dto<'a> {
         Self(dto, PhantomData)
     }
 
+    /// Returns the DTO in the form of a message.
+    pub(crate) fn raw(&self) -> kdapl_dto {
+        self.0
+    }
+
     /// Makes a send; the arguments are those of [`Ep::post_send`].
     #[must_use]
     pub fn send(segments: &'a [Segment], cookie: u64, flags: CompletionFlags) -> Self {

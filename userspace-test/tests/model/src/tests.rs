@@ -8,6 +8,7 @@ mod cno;
 mod cno_agent;
 mod cno_check;
 mod code;
+mod command;
 mod completion;
 mod cq_room;
 mod direct_event;

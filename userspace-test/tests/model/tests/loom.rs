@@ -26,6 +26,8 @@ mod bell;
 mod cno;
 #[path = "loom/cno_agent.rs"]
 mod cno_agent;
+#[path = "loom/command.rs"]
+mod command;
 #[path = "loom/direct_event.rs"]
 mod direct_event;
 #[path = "loom/grow.rs"]

@@ -120,6 +120,7 @@ mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
+mod uring;
 pub mod user_device_share;
 pub mod user_limits;
 mod wait;
@@ -177,6 +178,12 @@ pub fn all() -> Vec<Test> {
         cno_file_reads::TESTS,
         streams::TESTS,
         cno_storm::TESTS,
+        uring::TESTS,
+        uring::stream::TESTS,
+        uring::cancel::TESTS,
+        uring::ends::TESTS,
+        uring::hostile::TESTS,
+        uring::thousand::TESTS,
         irqs_off::TESTS,
         event_storm::TESTS,
         kdapltest::TESTS,

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Streams of events: a command that posts a completion for each batch of an EVD's events, which
+//! lie in a buffer that the process has provided.
+
+use super::{
+    evd,
+    order,
+    Exchange,
+    Issued,
+    ABSOLUTE, //
+};
+use crate::{
+    chardev::ioctl::{
+        self,
+        evd::{
+            EventArray,
+            Taken, //
+        },
+        CallResult, //
+    },
+    dat::{
+        evd::Listening,
+        prelude::*, //
+    },
+    sys::{
+        uring::{
+            Command,
+            Progress,
+            Task, //
+        },
+        wait::{
+            Deadline,
+            Wake, //
+        },
+    },
+};
+use core::task::Poll;
+use kdapl_bindings as bindings;
+
+/// Number of batches after which a stream lets other work run.
+const BATCHES: u32 = 16;
+
+/// A stream of an EVD's events.
+struct Stream {
+    exchange: Exchange<bindings::kdapl_uring_stream>,
+    listening: Listening,
+    deadline: Deadline,
+    /// Group of the provided buffers.
+    group: u16,
+}
+
+/// Result of a batch.
+enum Batch {
+    /// Events were posted, or another thread has taken them.
+    Posted,
+    /// The stream ends with this result.
+    End(Result<i32>),
+}
+
+impl Stream {
+    /// Ends the stream with an answer of DAT.
+    fn finish(&mut self, result: CallResult) -> Result<i32> {
+        self.exchange
+            .finish(order::dat_evd_wait, result)
+            .map(|()| 0)
+    }
+
+    /// Posts a completion with queued events. Events that have no buffer stay in the queue.
+    ///
+    /// # Errors
+    ///
+    /// `ENOBUFS` without a buffer, `EINVAL` for a buffer without room for an event, `EFAULT` for a
+    /// buffer or a message that cannot be written.
+    fn post(&mut self, command: &Command<'_>) -> Result<Batch> {
+        // The message reports a batch whose completion finds no room.
+        self.exchange.may_write()?;
+        let buffer = command.select(self.group)?;
+        let size = self.exchange.message.event_size;
+        let (address, length) = buffer.place();
+        let room = length.checked_div(size.into()).unwrap_or(0);
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        if room == 0 {
+            return Err(EINVAL);
+        }
+        let events = EventArray::new(address, room, size).map_err(|_| EFAULT)?;
+        let Taken { taken, .. } = evd::take_queued(self.listening.evd(), &events);
+        let id = buffer.id();
+        let bytes = taken.wrapping_mul(size);
+        if taken == 0 || buffer.post(bytes as usize) {
+            return Ok(Batch::Posted);
+        }
+        let message = &mut self.exchange.message;
+        (message.taken, message.buffer) = (taken, id);
+        Ok(Batch::End(self.finish(Ok(()))))
+    }
+}
+
+impl Task for Stream {
+    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.listening.listen(waker)
+    }
+
+    fn run(&mut self, command: &Command<'_>, expired: bool) -> Progress {
+        for _ in 0..BATCHES {
+            let mut again = false;
+            match self.listening.look(&mut again) {
+                Poll::Pending if expired => {
+                    let error = DatError::from(Kind::TimeoutExpired);
+                    return Progress::Done(self.finish(Err(error.into())));
+                }
+                Poll::Pending if again => return Progress::Yield,
+                Poll::Pending => return Progress::Wait,
+                Poll::Ready(Err(error)) => {
+                    return Progress::Done(self.finish(Err(error.into())));
+                }
+                Poll::Ready(Ok(())) => {}
+            }
+            match self.post(command) {
+                Ok(Batch::Posted) => {}
+                Ok(Batch::End(result)) => return Progress::Done(result),
+                Err(error) => return Progress::Done(Err(error)),
+            }
+        }
+        Progress::Yield
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+}
+
+impl Issued<'_> {
+    /// Begins a stream into the buffers of a group.
+    pub(super) fn stream(&self, group: u16) -> Result<i32> {
+        let mut exchange = Exchange::<bindings::kdapl_uring_stream>::begin(self.place, ABSOLUTE)?;
+        let message = &mut exchange.message;
+        let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
+        (message.taken, message.buffer) = (0, 0);
+        EventArray::check_size(message.event_size)?;
+        let listening = evd::find(self.client, message.handle)
+            .and_then(|evd| Listening::new(&evd, message.threshold));
+        match listening {
+            Ok(listening) => self.start(Stream {
+                exchange,
+                listening,
+                deadline,
+                group,
+            }),
+            Err(error) => {
+                let result: CallResult = Err(error.into());
+                exchange.finish(order::dat_evd_wait, result).map(|()| 0)
+            }
+        }
+    }
+}

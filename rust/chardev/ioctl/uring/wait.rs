@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Calls that wait, as commands: `KDAPL_EVD_WAIT`, `KDAPL_EP_SUBMIT` and `KDAPL_CNO_WAIT`.
+
+use super::{
+    cno,
+    dto,
+    evd,
+    order,
+    Exchange,
+    Issued,
+    ABSOLUTE,
+    FOR_AGENT, //
+};
+use crate::{
+    chardev::ioctl::{
+        self,
+        evd::{
+            EventArray,
+            Taken, //
+        },
+        CallResult, //
+    },
+    dat::{
+        cno::Listening as CnoListening,
+        evd::Listening as EvdListening,
+        prelude::*, //
+    },
+    model::code::Order,
+    sys::{
+        uapi::Message,
+        uring::{
+            Command,
+            Progress,
+            Task, //
+        },
+        wait::{
+            Deadline,
+            Wake, //
+        },
+    },
+};
+use core::task::Poll;
+use kdapl_bindings as bindings;
+
+/// Wait of a call for a condition.
+trait Wait: Send {
+    /// Message of the call.
+    type Message: Message + Send;
+
+    /// Order of the call's arguments.
+    const ORDER: &'static Order;
+
+    /// Error of a wait whose time-out has passed.
+    const TIMED_OUT: Kind;
+
+    /// Lets events call `waker`.
+    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result;
+
+    /// Takes what the call waits for into the message. `again` is set if the caller has to look
+    /// again without a wake-up.
+    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult>;
+}
+
+/// A call that waits.
+struct Call<W: Wait> {
+    exchange: Exchange<W::Message>,
+    wait: W,
+    deadline: Deadline,
+}
+
+impl<W: Wait> Call<W> {
+    fn finish(&mut self, result: CallResult) -> Progress {
+        Progress::Done(self.exchange.finish(W::ORDER, result).map(|()| 0))
+    }
+}
+
+impl<W: Wait> Task for Call<W> {
+    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.wait.listen(waker)
+    }
+
+    fn run(&mut self, _: &Command<'_>, expired: bool) -> Progress {
+        // The process may have unmapped the message in the meantime.
+        if let Err(fault) = self.exchange.may_write() {
+            return Progress::Done(Err(fault));
+        }
+        let mut again = false;
+        match self.wait.look(&mut self.exchange.message, &mut again) {
+            Poll::Ready(result) => self.finish(result),
+            Poll::Pending if expired => self.finish(Err(DatError::from(W::TIMED_OUT).into())),
+            Poll::Pending if again => Progress::Yield,
+            Poll::Pending => Progress::Wait,
+        }
+    }
+
+    fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+}
+
+/// Wait on an EVD.
+struct ForEvents {
+    listening: EvdListening,
+    events: EventArray,
+}
+
+impl ForEvents {
+    fn look(&mut self, again: &mut bool) -> Poll<CallResult<Taken>> {
+        loop {
+            // An event that cannot be copied out stays in the queue.
+            if let Err(fault) = self.events.may_write() {
+                return Poll::Ready(Err(fault.into()));
+            }
+            match self.listening.look(again) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(Ok(())) => {}
+            }
+            let evd = self.listening.evd();
+            let taken = evd::take_queued(evd, &self.events);
+            // None if another thread was faster.
+            if taken.taken == 0 {
+                continue;
+            }
+            if taken.nmore != 0 {
+                evd.hand_over();
+            }
+            return Poll::Ready(Ok(taken));
+        }
+    }
+}
+
+/// `KDAPL_EVD_WAIT`.
+struct EvdWait(ForEvents);
+
+impl Wait for EvdWait {
+    type Message = bindings::kdapl_evd_wait;
+    const ORDER: &'static Order = order::dat_evd_wait;
+    const TIMED_OUT: Kind = Kind::TimeoutExpired;
+
+    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.0.listening.listen(waker)
+    }
+
+    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
+        self.0
+            .look(again)
+            .map_ok(|taken| evd::answer(message, taken))
+    }
+}
+
+/// `KDAPL_EP_SUBMIT`, after its DTOs were posted.
+struct Submit(ForEvents);
+
+impl Wait for Submit {
+    type Message = bindings::kdapl_ep_submit;
+    const ORDER: &'static Order = order::kdapl_ep_submit;
+    const TIMED_OUT: Kind = Kind::TimeoutExpired;
+
+    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.0.listening.listen(waker)
+    }
+
+    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
+        self.0.look(again).map_ok(|Taken { taken, nmore }| {
+            (message.taken, message.nmore) = (taken, nmore);
+        })
+    }
+}
+
+/// `KDAPL_CNO_WAIT`.
+struct CnoWait(CnoListening);
+
+impl Wait for CnoWait {
+    type Message = bindings::kdapl_cno_wait;
+    const ORDER: &'static Order = &[];
+    const TIMED_OUT: Kind = Kind::QueueEmpty;
+
+    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.0.listen(waker)
+    }
+
+    fn look(&mut self, message: &mut Self::Message, _: &mut bool) -> Poll<CallResult> {
+        self.0.look().map(|result| {
+            message.evd = result?;
+            Ok(())
+        })
+    }
+}
+
+/// Result of the first part of a call.
+enum Begun<W> {
+    Done,
+    /// The call waits until the deadline.
+    Wait(W, Deadline),
+}
+
+impl Issued<'_> {
+    /// Makes a call that may have to wait. `begin` makes its first part, `flags` are the header
+    /// flags that the call supports.
+    fn wait<W: Wait + 'static>(
+        &self,
+        flags: u32,
+        begin: impl FnOnce(&mut W::Message) -> CallResult<Begun<W>>,
+    ) -> Result<i32> {
+        let mut exchange = Exchange::<W::Message>::begin(self.place, flags)?;
+        let done = match begin(&mut exchange.message) {
+            Ok(Begun::Wait(wait, deadline)) => {
+                return self.start(Call {
+                    exchange,
+                    wait,
+                    deadline,
+                })
+            }
+            Ok(Begun::Done) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        exchange.finish(W::ORDER, done).map(|()| 0)
+    }
+
+    pub(super) fn evd_wait(&self) -> Result<i32> {
+        self.wait(ABSOLUTE, |message: &mut bindings::kdapl_evd_wait| {
+            let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
+            let (evd, events) = evd::parts(self.client, message)?;
+            let listening = EvdListening::new(&evd, message.threshold)?;
+            let wait = EvdWait(ForEvents { listening, events });
+            Ok(Begun::Wait(wait, deadline))
+        })
+    }
+
+    pub(super) fn submit(&self) -> Result<i32> {
+        self.wait(ABSOLUTE, |message: &mut bindings::kdapl_ep_submit| {
+            let Some(dto::Wait { evd, events }) = dto::begin_submit(self.client, message)? else {
+                return Ok(Begun::Done);
+            };
+            let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
+            let listening = EvdListening::new(&evd, message.threshold)?;
+            let wait = Submit(ForEvents { listening, events });
+            Ok(Begun::Wait(wait, deadline))
+        })
+    }
+
+    pub(super) fn cno_wait(&self) -> Result<i32> {
+        let flags = ABSOLUTE | FOR_AGENT;
+        self.wait(flags, |message: &mut bindings::kdapl_cno_wait| {
+            if message.hdr.flags & FOR_AGENT != 0 {
+                cno::wait(self.client, message)?;
+                return Ok(Begun::Done);
+            }
+            let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
+            message.evd = 0;
+            let cno = cno::find(self.client, message.handle)?;
+            Ok(Begun::Wait(CnoWait(CnoListening::new(cno)), deadline))
+        })
+    }
+}

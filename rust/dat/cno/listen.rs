@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Waits on a Consumer Notification Object (CNO) without a thread.
+
+use super::{
+    wait::{
+        WaitResult,
+        WaiterCount, //
+    },
+    Cno, //
+};
+use crate::{
+    dat::prelude::*,
+    sys::wait::{
+        HasHead,
+        Head,
+        Listener,
+        Wake, //
+    },
+};
+use core::task::Poll;
+
+impl HasHead for Cno {
+    fn head(&self) -> &Head {
+        self.sleepers.head()
+    }
+}
+
+/// A waiter of a CNO that is no thread, until the drop.
+pub(crate) struct Listening {
+    cno: Arc<Cno>,
+    /// Number of times that the last EVD had left when the wait began.
+    deserted: u32,
+    // The following fields are dropped in this order: a trigger for which this waiter was woken
+    // goes to another one.
+    listener: Option<Listener<Cno>>,
+    _count: WaiterCount<Arc<Cno>>,
+}
+
+impl Listening {
+    /// Becomes a waiter of the CNO.
+    pub(crate) fn new(cno: Arc<Cno>) -> Self {
+        let count = WaiterCount::new(cno.clone());
+        let deserted = cno.inner.lock().deserted;
+        Self {
+            cno,
+            deserted,
+            listener: None,
+            _count: count,
+        }
+    }
+
+    /// Lets triggers call `waker`. A [look](Listening::look) has to follow.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.listener = Some(Listener::new(self.cno.clone(), waker)?);
+        Ok(())
+    }
+
+    /// Takes a trigger if there is one, and returns the handle of its EVD, or 0 for a trigger by
+    /// the consumer. If there is none, the next one calls the waker.
+    ///
+    /// Context: process; sleeps for short times only.
+    ///
+    /// # Errors
+    ///
+    /// ABORT: see [`Cno::wait`].
+    pub(crate) fn look(&mut self) -> Poll<DatResult<u64>> {
+        loop {
+            self.cno.recheck();
+            let taken = self.cno.inner.lock().take(self.deserted);
+            match taken {
+                None => return Poll::Pending,
+                Some(WaitResult::Evd(evd)) if self.cno.sources.exists(evd) => {
+                    return Poll::Ready(Ok(evd))
+                }
+                // The EVD was freed in the meantime; or EVDs have to be checked.
+                Some(WaitResult::Evd(_) | WaitResult::Unchecked) => {}
+                Some(WaitResult::TriggeredByConsumer) => return Poll::Ready(Ok(0)),
+                Some(WaitResult::End) => return Poll::Ready(Err(Kind::Abort.into())),
+            }
+        }
+    }
+}
