@@ -87,13 +87,26 @@ impl Server {
         let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION | EvdFlags::CR, qlen)?;
         let memory = ia.register(&pz, Buffer::new(count * 2 * SIZE)?, Privileges::ALL)?;
         let (connections, places) = (Vec::new(), HashMap::new());
-        Ok(Self { ia, pz, evd, memory, connections, places, ended: 0, echoed: 0 })
+        Ok(Self {
+            ia,
+            pz,
+            evd,
+            memory,
+            connections,
+            places,
+            ended: 0,
+            echoed: 0,
+        })
     }
 
     /// Accepts a connection, with a receive for its first message.
     fn request(&mut self, way: &mut Way, cr: Cr) -> Result<()> {
         let (place, evd) = (self.connections.len(), Some(&self.evd));
-        let attr = EpAttr { max_recv_dtos: 2, max_request_dtos: 4, ..Default::default() };
+        let attr = EpAttr {
+            max_recv_dtos: 2,
+            max_request_dtos: 4,
+            ..Default::default()
+        };
         let ep = self.ia.create_ep_with(&EpConfig {
             pz: Some(&self.pz),
             recv: evd,
@@ -114,13 +127,23 @@ impl Server {
     /// Sends a message back, and receives the next one into the other half of the memory.
     fn received(&mut self, way: &mut Way, message: &DtoEvent) -> Result<()> {
         let full = usize::try_from(message.cookie)?;
-        let ep = self.connections[full / 2].as_ref().ok_or("a message after the end")?;
+        let ep = self.connections[full / 2]
+            .as_ref()
+            .ok_or("a message after the end")?;
         let empty = full ^ 1;
         let next = [self.memory.segment(empty * SIZE, SIZE)];
-        let echo = [self.memory.segment(full * SIZE, usize::try_from(message.length)?)];
+        let echo = [self
+            .memory
+            .segment(full * SIZE, usize::try_from(message.length)?)];
         let none = Default::default();
         self.echoed += 1;
-        way.post(ep, &[Dto::recv(&next, empty as u64, none), Dto::send(&echo, full as u64, none)])
+        way.post(
+            ep,
+            &[
+                Dto::recv(&next, empty as u64, none),
+                Dto::send(&echo, full as u64, none),
+            ],
+        )
     }
 
     fn handle(&mut self, way: &mut Way, event: Event) -> Result<()> {

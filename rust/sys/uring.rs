@@ -86,12 +86,7 @@ impl Command<'_> {
         let mut raw = bindings::kdapl_uring_buffer::default();
         // SAFETY: By the type invariant.
         let result = unsafe {
-            bindings::kdapl_helper_uring_select(
-                self.raw.as_ptr(),
-                group,
-                self.flags,
-                &raw mut raw,
-            )
+            bindings::kdapl_helper_uring_select(self.raw.as_ptr(), group, self.flags, &raw mut raw)
         };
         kernel::error::to_result(result)?;
         Ok(Buffer { command: self, raw })

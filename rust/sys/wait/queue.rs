@@ -34,10 +34,7 @@ unsafe impl Sync for Head {}
 
 impl Head {
     /// Creates an empty queue.
-    pub(super) fn new(
-        name: &'static CStr,
-        key: Pin<&'static LockClassKey>,
-    ) -> impl PinInit<Self> {
+    pub(super) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(|slot| {
                 // SAFETY: `slot` is valid for a write. `name` and `key` are static.

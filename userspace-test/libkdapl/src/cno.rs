@@ -127,10 +127,6 @@ impl Cno {
         CnoFile::open(self)
     }
 
-    pub(crate) fn device(&self) -> &Arc<Device> {
-        &self.0.device
-    }
-
     /// Returns the state of the CNO.
     ///
     /// # Errors

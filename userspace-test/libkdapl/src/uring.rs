@@ -186,8 +186,7 @@ impl Ring {
     /// # Errors
     /// Those of [`wait_evd`](Self::wait_evd).
     pub fn post(&mut self, ep: &Ep, dtos: &[Dto<'_>], tag: u64) -> Result<()> {
-        let segments: Vec<Segment> =
-            dtos.iter().flat_map(raw::segments).copied().collect();
+        let segments: Vec<Segment> = dtos.iter().flat_map(raw::segments).copied().collect();
         let mut next = segments.as_ptr();
         let mut dtos: Vec<kdapl_dto> = dtos.iter().map(|dto| dto.raw()).collect();
         for dto in &mut dtos {
@@ -339,9 +338,7 @@ fn answer(
             let _ = cr.into_handle();
             Ok(Outcome::Done)
         }
-        Owned::Cancel => {
-            Ok(Outcome::Cancelled(completed.message::<kdapl_uring_cancel>().found))
-        }
+        Owned::Cancel => Ok(Outcome::Cancelled(completed.message::<kdapl_uring_cancel>().found)),
     }
 }
 

@@ -245,7 +245,10 @@ impl<T> Ring<T> {
         for index in 0..self.slots.len() {
             let Some(device) = self.slots[index].device.clone() else { continue };
             let message = kdapl_uring_cancel {
-                hdr: kdapl_hdr { size: size_of::<kdapl_uring_cancel>() as u32, ..Default::default() },
+                hdr: kdapl_hdr {
+                    size: size_of::<kdapl_uring_cancel>() as u32,
+                    ..Default::default()
+                },
                 user_data: index as u64,
                 ..Default::default()
             };

@@ -10,9 +10,18 @@ use crate::rust::model::command::{
     WakeResult, //
 };
 
-const NONE: Notes = Notes { cancelled: false, expired: false };
-const CANCELLED: Notes = Notes { cancelled: true, expired: false };
-const EXPIRED: Notes = Notes { cancelled: false, expired: true };
+const NONE: Notes = Notes {
+    cancelled: false,
+    expired: false,
+};
+const CANCELLED: Notes = Notes {
+    cancelled: true,
+    expired: false,
+};
+const EXPIRED: Notes = Notes {
+    cancelled: false,
+    expired: true,
+};
 
 /// A parked command.
 fn parked() -> CommandState {

@@ -222,7 +222,10 @@ fn a_time_out_beside_a_cancel_completes_the_command_once() {
     explore(|| {
         let world = World::new(Flaw::None, 1);
         let end = outcome(&world, &[World::expire, World::cancel]);
-        assert!(matches!(end, Some(End::Expired | End::Cancelled)), "{end:?}");
+        assert!(
+            matches!(end, Some(End::Expired | End::Cancelled)),
+            "{end:?}"
+        );
     });
 }
 

@@ -4,8 +4,8 @@
 pub mod cancel;
 pub mod ends;
 pub mod hostile;
-mod ring;
 mod plain;
+mod ring;
 pub mod stream;
 pub mod thousand;
 
@@ -303,8 +303,7 @@ fn refused_dtos(context: &Context) -> Result<()> {
 
 fn end_of_ia(context: &Context) -> Result<()> {
     let ia = context.open()?;
-    let (one, two) =
-        (ia.create_evd(EvdFlags::SOFTWARE, 4)?, ia.create_evd(EvdFlags::SOFTWARE, 4)?);
+    let (one, two) = (ia.create_evd(EvdFlags::SOFTWARE, 4)?, ia.create_evd(EvdFlags::SOFTWARE, 4)?);
     let cno = ia.create_cno(None)?;
     let mut ring = Ring::new(8)?;
     ring.provide_buffers(4, 4)?;

@@ -13,7 +13,7 @@ use io_uring::{opcode, squeue::Flags, IoUring};
 use libkdapl::raw::call;
 use libkdapl::sys::kdapl_uring_cancel;
 use libkdapl::uring::{Outcome, Ring};
-use libkdapl::{EvdFlags, Event, Evd, Type};
+use libkdapl::{Evd, EvdFlags, Event, Type};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -96,7 +96,8 @@ fn finds_by_user_data(context: &Context) -> Result<()> {
     let (mut one, mut two) = (IoUring::new(16)?, IoUring::new(16)?);
     let none = Flags::empty();
     let mut waits = Vec::new();
-    for (evd, user_data) in [(&evds[0], 7), (&evds[1], 7), (&other_evds[0], 7), (&other_evds[1], 8)] {
+    for (evd, user_data) in [(&evds[0], 7), (&evds[1], 7), (&other_evds[0], 7), (&other_evds[1], 8)]
+    {
         waits.push(InFlight::start(&mut one, evd, none, user_data)?);
     }
     waits.push(InFlight::start(&mut two, &evds[2], none, 7)?);
@@ -119,7 +120,11 @@ fn nothing_to_cancel(context: &Context) -> Result<()> {
     let asked = unsafe { evd.device().ioctl(op, message.address() as *mut _) };
     same("ioctl", asked.map_err(|error| error.raw_os_error()), Err(Some(libc::ENOTTY)))?;
     let mut padded = Place::new(kdapl_uring_cancel { pad: 1, ..cancel_message(0) });
-    same("padding", plain::run(&mut ring, entry(fd, op, [padded.address(), 0], 0))?, -libc::EINVAL)?;
+    same(
+        "padding",
+        plain::run(&mut ring, entry(fd, op, [padded.address(), 0], 0))?,
+        -libc::EINVAL,
+    )?;
     same("unmapped", plain::run(&mut ring, entry(fd, op, [0x10, 0], 0))?, -libc::EFAULT)
 }
 
@@ -188,9 +193,8 @@ fn from_a_thread_of_io_uring(context: &Context) -> Result<()> {
                 == Some(Type::INVALID_STATE))
         })?;
     }
-    context.until("the threads of io_uring are idle or have ended", || {
-        Ok(super::threads()? < 50)
-    })?;
+    context
+        .until("the threads of io_uring are idle or have ended", || Ok(super::threads()? < 50))?;
     for (number, evd) in (0_u64..).zip(&evds) {
         if number % 2 == 0 {
             same("found", cancel_plain(&mut ring, evd, number, Flags::ASYNC)?, 1)?;

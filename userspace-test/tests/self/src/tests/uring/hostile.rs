@@ -3,7 +3,8 @@
 
 use super::super::tests;
 use super::plain::{
-    self, entry, push, reap, result, run, stream_entry, stream_message, wait_message, with_words, Place, MULTISHOT,
+    self, entry, push, reap, result, run, stream_entry, stream_message, wait_message, with_words,
+    Place, MULTISHOT,
 };
 use crate::context::Context;
 use crate::expect::{empty, same};
@@ -15,7 +16,7 @@ use io_uring::{cqueue, opcode, squeue, squeue::Flags, IoUring};
 use libkdapl::raw::call::{self, EVD_DEQUEUE, EVD_POST_SE, EVD_WAIT};
 use libkdapl::raw::Device;
 use libkdapl::sys::{
-    kdapl_event, kdapl_evd_post_se, kdapl_hdr, kdapl_uring_stream, KDAPL_EVENT_SIZE_MIN,
+    kdapl_evd_post_se, kdapl_event, kdapl_hdr, kdapl_uring_stream, KDAPL_EVENT_SIZE_MIN,
 };
 use libkdapl::Evd;
 use std::os::fd::AsRawFd;
@@ -39,7 +40,12 @@ fn of(evd: &Evd) -> i32 {
 }
 
 /// Returns the answer of a request as a command: DAT's code, or the errno.
-fn command(ring: &mut IoUring, device: &Device, op: u32, bytes: &mut Bytes) -> Result<Result<u32, i32>> {
+fn command(
+    ring: &mut IoUring,
+    device: &Device,
+    op: u32,
+    bytes: &mut Bytes,
+) -> Result<Result<u32, i32>> {
     let address = bytes.as_mut().as_mut_ptr() as u64;
     let result = run(ring, entry(device.as_raw_fd(), op, [address, 0], 0))?;
     if result < 0 {

@@ -4,7 +4,7 @@
 use anyhow::{bail, ensure, Context as _, Result};
 use io_uring::{cqueue, opcode, squeue, types, IoUring};
 use libkdapl::sys::{
-    kdapl_event, kdapl_evd_wait, kdapl_hdr, kdapl_uring_cancel, kdapl_uring_stream,
+    kdapl_evd_wait, kdapl_event, kdapl_hdr, kdapl_uring_cancel, kdapl_uring_stream,
     KDAPL_TIMEOUT_INFINITE,
 };
 use libkdapl::Evd;

@@ -37,8 +37,7 @@ impl Clients {
     fn new(context: &Context) -> Result<Self> {
         let ia = context.open()?;
         let pz = ia.create_pz()?;
-        let evd =
-            ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4 * CONNECTIONS as i32)?;
+        let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4 * CONNECTIONS as i32)?;
         let memory = ia.register(&pz, Buffer::new(2 * CONNECTIONS * SIZE)?, Privileges::ALL)?;
         Ok(Self { eps: Vec::new(), evd, memory, pz, ia })
     }
