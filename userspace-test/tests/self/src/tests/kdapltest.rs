@@ -199,8 +199,8 @@ impl Hosts {
 
     fn add(lines: &[(&str, &str)]) -> Result<Self> {
         let before = fs::read_to_string(Self::FILE).unwrap_or_default();
-        let lines: String = lines.iter().map(|(ip, name)| format!("{ip} {name}\n")).collect();
-        fs::write(Self::FILE, format!("{before}{lines}"))?;
+        let lines: Vec<_> = lines.iter().map(|(ip, name)| format!("{ip} {name}")).collect();
+        fs::write(Self::FILE, format!("{before}{}\n", lines.join("\n")))?;
         Ok(Self(before))
     }
 }
