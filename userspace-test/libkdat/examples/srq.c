@@ -7,7 +7,7 @@
 /* --- */
 void example_srq(char *adapter)
 {
-	DAT_SRQ_ATTR attr = { .max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT };
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 16, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT };
 	DAT_IA_HANDLE ia = open_ia(adapter, DAT_TRUE);
 	DAT_DTO_COMPLETION_EVENT_DATA *receive;
 	DAT_DTO_COOKIE cookie = { .as_64 = 7 };

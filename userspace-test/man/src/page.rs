@@ -124,8 +124,9 @@ pub fn of_call(call: &Call, example: &str) -> String {
     roff.control("PP", []);
     verbatim(&mut roff, example.lines());
     roff.control("SH", ["SEE ALSO"]);
-    let see = call.see.iter().map(|name| format!("{name}(3), ")).collect::<String>();
-    roff.text(styled(&format!("{see}dat_return(3), kdat(7)")));
+    let names = call.see.iter().map(|name| format!("{name}(3)"));
+    let see: Vec<_> = names.chain(["dat_return(3)".into(), "kdat(7)".into()]).collect();
+    roff.text(styled(&see.join(", ")));
     roff.render()
 }
 

@@ -6,6 +6,10 @@
 //! in the call's prototype. Each `unsafe` block here relies on this guarantee, and on nothing else
 //! unless it says so.
 #![allow(unsafe_code)]
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "the callers are calls of a C library, whose pointers come from a C program"
+)]
 
 use crate::abi::{
     __va_list_tag, DAT_CONTEXT, DAT_EVD_HANDLE, DAT_EVENT, DAT_LMR_TRIPLET, DAT_NAMED_ATTR,

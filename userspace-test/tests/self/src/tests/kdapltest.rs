@@ -5,6 +5,8 @@ use super::tests;
 use crate::again::unheard;
 use crate::context::Context;
 use crate::harness::skip;
+use crate::machine::count_of;
+use crate::plain::Plain;
 use anyhow::{ensure, Context as _, Result};
 use serde_json::Value;
 use std::fs;
@@ -20,6 +22,7 @@ tests! {
     refusals, 20, "kdapltest reports a missing listener and bad arguments";
     #[Address]
     server_by_name, 60, "kdapltest finds its server by name, at an address that the device can reach";
+    #[Address]
     unknown_server, 60, "kdapltest names a server that is unknown, and one that the device cannot reach";
 }
 
@@ -198,8 +201,8 @@ impl Hosts {
 
     fn add(lines: &[(&str, &str)]) -> Result<Self> {
         let before = fs::read_to_string(Self::FILE).unwrap_or_default();
-        let lines: String = lines.iter().map(|(ip, name)| format!("{ip} {name}\n")).collect();
-        fs::write(Self::FILE, format!("{before}{lines}"))?;
+        let lines: Vec<_> = lines.iter().map(|(ip, name)| format!("{ip} {name}")).collect();
+        fs::write(Self::FILE, format!("{before}{}\n", lines.join("\n")))?;
         Ok(Self(before))
     }
 }
@@ -219,9 +222,6 @@ fn of_other_family(context: &Context) -> &'static str {
 }
 
 fn server_by_name(context: &Context) -> Result<()> {
-    if context.client.device != context.server.device {
-        return skip("the test needs a server on the same host");
-    }
     let address = context.server_address().to_string();
     let other = of_other_family(context);
     // The other family comes first and last.
@@ -233,9 +233,21 @@ fn server_by_name(context: &Context) -> Result<()> {
     ];
     let _hosts = Hosts::add(&lines)?;
     for name in ["kdapl-one", "kdapl-two"] {
-        let client = ["ping", "--server", name, "--iterations", "10"];
-        let (text, _) = client_and_server(context, &["--once"], &client)?;
+        let port = context.port().to_string();
+        let serve = ["server", "--once", "--device", &context.server.device, "--port", &port];
+        let server = Plain::start(&context.server, "kdapltest", &serve)?;
+        context.until("the server listens", || Ok(count_of("psp")? > 0))?;
+        let mut client = Command::new("kdapltest");
+        let place = ["--device", &context.client.device, "--port", &port, "--iterations", "10"];
+        client.args(["ping", "--server", name]).args(place);
+        let output = context.client.inside(|| client.output())??;
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        if !output.status.success() {
+            unheard!("kdapltest ping {name}: {text}");
+        }
         ensure!(text.contains(&address), "{name} is not {address}:\n{text}");
+        let (status, said) = server.ends()?;
+        ensure!(status.success(), "the server ended with {status}:\n{said}");
     }
     Ok(())
 }
@@ -246,7 +258,8 @@ fn unknown_server(context: &Context) -> Result<()> {
     let _hosts = Hosts::add(&[(other, "kdapl-far"), (&second, "kdapl-far")])?;
     let far = format!("the device has no address that leads to {other}");
     for (name, says) in [("no.such.host.invalid", "no.such.host.invalid"), ("kdapl-far", &far)] {
-        let (good, text) = kdapltest(&["ping", name, "--device", &context.client.device])?;
+        let ping = ["ping", name, "--device", &context.client.device];
+        let (good, text) = context.client.inside(|| kdapltest(&ping))??;
         let whole = text.contains(says) && text.contains(&format!("host '{name}'"));
         ensure!(!good && whole, "'{says}' is missing:\n{text}");
     }
