@@ -85,6 +85,8 @@ pub use rmr::{Rmr, RmrBinding, RmrQuery};
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
 pub use srq::{Srq, SrqQuery};
 pub use stream::{AsyncFile, Events, Triggers};
+#[cfg(feature = "tokio")]
+pub use stream::{TokioEvents, TokioTriggers};
 pub use time::Monotonic;
 
 /// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from

@@ -9,6 +9,8 @@
 mod buffer;
 mod mapped_events;
 pub(crate) mod records;
+#[cfg(feature = "tokio")]
+pub(crate) mod watch;
 
 pub use buffer::Buffer;
 pub use mapped_events::MappedEvents;
