@@ -2,10 +2,10 @@
 //! The program of docs/async.md, which has all that follows the next line.
 // ---
 use libkdapl::{
-    Buffer, Close, ConnectionEvent, Cr, DtoOperation, DtoStatus, Ep, Evd, EvdFile, EvdFlags, Event,
-    Events, Ia, Lmr, Privileges, Pz,
+    Buffer, Close, ConnectionEvent, Cr, DtoOperation, DtoStatus, Ep, EvdFlags, Event, Ia, Lmr,
+    Privileges, Pz, TokioEvents,
 };
-use tokio::{io::unix::AsyncFd, io::Interest, task::JoinSet};
+use tokio::task::JoinSet;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -14,21 +14,11 @@ const SIZE: usize = 64; // of a message, in bytes
 const RECEIVES: usize = 4; // that are posted at once
 const ROUNDS: u64 = 10; // that each client makes
 
-/// Lets tokio watch an EVD.
-fn watch(evd: &Evd) -> Result<Events<AsyncFd<EvdFile>>, Error> {
-    let file = evd.file()?;
-    file.set_nonblocking(true)?;
-    Ok(Events::new(AsyncFd::with_interest(
-        file,
-        Interest::READABLE,
-    )?))
-}
-
 /// A connection with its memory and its events.
 struct Connection {
     ep: Ep,
     memory: Lmr,
-    events: Events<AsyncFd<EvdFile>>,
+    events: TokioEvents,
 }
 
 impl Connection {
@@ -39,7 +29,7 @@ impl Connection {
         let connection = Self {
             ep,
             memory,
-            events: watch(&evd)?,
+            events: TokioEvents::on_tokio(evd.file()?)?,
         };
         (0..RECEIVES).try_for_each(|place| connection.receive(place as u64))?;
         Ok(connection)
@@ -136,7 +126,7 @@ async fn run() -> Result<(), Error> {
     } else {
         let evd = ia.create_evd(EvdFlags::CR, 1024)?;
         let _psp = ia.create_psp(PORT, &evd)?;
-        let mut requests = watch(&evd)?;
+        let mut requests = TokioEvents::on_tokio(evd.file()?)?;
         while tasks.len() < count {
             if let Some(Event::ConnectionRequest { cr, .. }) = requests.next().await.transpose()? {
                 tasks.spawn(serve(Connection::new(&ia, &pz)?, cr));

@@ -89,6 +89,8 @@ pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQ
 pub use srq::{Srq, SrqQuery};
 pub use stat::{ia_stats, IaStat};
 pub use stream::{AsyncFile, Events, Triggers};
+#[cfg(feature = "tokio")]
+pub use stream::{TokioEvents, TokioTriggers};
 pub use time::Monotonic;
 
 /// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from

@@ -11,6 +11,8 @@ mod mapped_events;
 pub(crate) mod records;
 mod ring;
 mod ring_buffers;
+#[cfg(feature = "tokio")]
+pub(crate) mod watch;
 
 pub use buffer::Buffer;
 pub use mapped_events::MappedEvents;

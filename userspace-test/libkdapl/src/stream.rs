@@ -140,8 +140,11 @@ streams! {
 }
 
 #[cfg(feature = "tokio")]
-mod tokio {
-    use super::AsyncFile;
+mod on_tokio {
+    use super::{AsyncFile, Events, Triggers};
+    use crate::error::{Error, Result};
+    use crate::file::{CnoFile, EvdFile};
+    use crate::raw::watch::watch;
     use std::io;
     use std::os::fd::AsRawFd;
     use std::task::{ready, Context, Poll};
@@ -163,4 +166,38 @@ mod tokio {
             }
         }
     }
+
+    fn failed(source: io::Error) -> Error {
+        Error::Transport { call: "registration with tokio", source }
+    }
+
+    macro_rules! on_tokio {
+        ($($name:ident of $file:ident as $alias:ident;)*) => {
+            $(#[doc = concat!("[`", stringify!($name), "`] that tokio watches.")]
+            pub type $alias = $name<AsyncFd<$file>>;
+
+            impl $alias {
+                /// Makes a stream of a file, which becomes non-blocking and is watched by the tokio
+                /// runtime of the caller.
+                ///
+                /// # Errors
+                /// The errno of `fcntl(2)` or `epoll_ctl(2)`.
+                ///
+                /// # Panics
+                /// Outside of a tokio runtime with I/O.
+                pub fn on_tokio(file: $file) -> Result<Self> {
+                    file.set_nonblocking(true)?;
+                    Ok(Self::new(watch(file).map_err(failed)?))
+                }
+            })*
+        };
+    }
+
+    on_tokio! {
+        Events of EvdFile as TokioEvents;
+        Triggers of CnoFile as TokioTriggers;
+    }
 }
+
+#[cfg(feature = "tokio")]
+pub use on_tokio::{TokioEvents, TokioTriggers};

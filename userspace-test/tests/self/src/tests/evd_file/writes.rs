@@ -104,18 +104,17 @@ fn sleeps_for_room(context: &Context) -> Result<()> {
     file.write(&[11, 12])?;
     let worker = writer(context, &file, 13)?;
     context.until("the process has to call", || Ok(mapped.calls_only()))?;
-    drop(worker_woken_by_query(&evd, &mapped)?);
+    taken_by_call(&evd, &mapped)?;
     same("a process that takes mapped events", worker.join()??, 1)?;
     drop(file);
     Ok(())
 }
 
-/// Takes a mapped event as a process does that has to call.
-fn worker_woken_by_query(evd: &Evd, mapped: &MappedEvents) -> Result<u32> {
-    // `MappedEvents::pop` takes nothing while only calls take events, so the event is taken by one.
+/// Takes an event as a process does that has to call, because a thread waits for room.
+fn taken_by_call(evd: &Evd, mapped: &MappedEvents) -> Result<()> {
+    // `MappedEvents::pop` takes nothing while only calls take events.
     same("mapped event", mapped.pop().is_some(), false)?;
-    take(evd)?;
-    Ok(evd.query()?.queued)
+    take(evd).map(drop)
 }
 
 fn poll_for_room(context: &Context) -> Result<()> {
