@@ -15,7 +15,7 @@
 
 mod agent;
 mod file;
-mod listen;
+mod async_wait;
 mod wait;
 
 pub(crate) use self::{
@@ -23,7 +23,7 @@ pub(crate) use self::{
         Agent,
         Proxy, //
     },
-    listen::Listening,
+    async_wait::AsyncWait,
 };
 
 use super::base::{

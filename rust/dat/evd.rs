@@ -30,7 +30,7 @@ mod dequeue;
 mod drain;
 mod end;
 mod flags;
-mod listen;
+mod async_wait;
 mod mapped;
 mod post_se;
 mod pump;
@@ -48,7 +48,7 @@ mod wakeup;
 
 pub(crate) use self::{
     flags::Flags,
-    listen::Listening,
+    async_wait::AsyncWait,
     upcall::{
         Policy,
         Upcall,
