@@ -14,8 +14,8 @@
 //! [`model::cno`](crate::model::cno) has the states of an EVD at its CNO.
 
 mod agent;
+mod async_wait;
 mod file;
-mod listen;
 mod wait;
 
 pub(crate) use self::{
@@ -23,7 +23,7 @@ pub(crate) use self::{
         Agent,
         Proxy, //
     },
-    listen::Listening,
+    async_wait::AsyncWait,
 };
 
 use super::base::{

@@ -23,6 +23,7 @@
 //!   rdma_cm, post_se, async --- post -----------+--> doorbell, wake
 //! ```
 
+mod async_wait;
 mod callback;
 mod cno_link;
 mod cqs;
@@ -31,7 +32,6 @@ mod drain;
 mod end;
 mod file;
 mod flags;
-mod listen;
 mod mapped;
 mod post_se;
 mod pump;
@@ -48,9 +48,9 @@ mod wait;
 mod wakeup;
 
 pub(crate) use self::{
+    async_wait::AsyncWait,
     file::EvdFile,
     flags::Flags,
-    listen::Listening,
     upcall::{
         Policy,
         Upcall,

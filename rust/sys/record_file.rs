@@ -12,8 +12,7 @@ mod transfer;
 
 pub(crate) use self::transfer::{
     RecordDest,
-    RecordSource,
-    WORD, //
+    RecordSource, //
 };
 
 use super::wait::WaitQueue;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Waits with time-outs in nanoseconds: for [one waiter](lone), or for [many](queue). Waits without
-//! a task: [listeners](listener).
+//! a task: [entries with a function](entry).
 //!
 //! The kernel crate's `CondVar` counts time in jiffies and releases a lock while it sleeps. Here
 //! the condition is a closure over atomics, so that a waker needs no lock.
 
 mod alarm;
 mod deadline;
-mod listener;
+mod entry;
 mod lone;
 mod queue;
 
@@ -17,9 +17,9 @@ pub(crate) use self::{
         now,
         Deadline, //
     },
-    listener::{
+    entry::{
         HasHead,
-        Listener,
+        WaitEntry,
         Wake, //
     },
     lone::{

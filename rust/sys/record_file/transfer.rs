@@ -13,7 +13,7 @@ use kernel::{
 };
 
 /// Size in bytes of a record that is written.
-pub(crate) const WORD: usize = size_of::<u64>();
+const WORD: usize = size_of::<u64>();
 
 /// Largest number of records of one call.
 const MOST: usize = bindings::KDAPL_EVENTS_MAX as usize;

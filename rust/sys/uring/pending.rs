@@ -79,7 +79,7 @@ pub(crate) trait Task: Send {
     /// # Errors
     ///
     /// `ENOMEM`.
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result;
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result;
 
     /// Runs until the command is complete or has to wait. `expired` means that the time-out has
     /// passed, and the command is not to wait.
@@ -148,7 +148,7 @@ pub(crate) fn start(
     }
     let this = Pending::new(command, request, registry)?;
     // From here on wake-ups leave notes: this function owns the command.
-    task.listen(this.clone())?;
+    task.wake_by(this.clone())?;
     registry.insert(this.key, this.clone())?;
     let timer = task.deadline().nanos_left().map(|left| {
         let timer: Arc<Pending> = this.clone();

@@ -15,8 +15,8 @@ use super::{
     Deadline,
     HasHead,
     Head,
-    Listener,
     SleepResult,
+    WaitEntry,
     Wake, //
 };
 use crate::model::atomic::AtomicBool;
@@ -44,9 +44,9 @@ impl Sleepers for Rcuwait {
 pub(crate) struct LoneWaiter {
     #[pin]
     alarm: Alarm<Rcuwait>,
-    /// The waiter, if it is a [`Listener`] instead of a task.
+    /// The waiter, if it is a [`WaitEntry`] instead of a task.
     #[pin]
-    listener: Head,
+    called: Head,
     taken: AtomicBool,
 }
 
@@ -63,7 +63,7 @@ impl LoneWaiter {
         let nobody = Rcuwait(Opaque::new(bindings::rcuwait::default()));
         pin_init!(Self {
             alarm <- Alarm::new(nobody),
-            listener <- Head::new(c"LoneWaiter::listener", static_lock_class!()),
+            called <- Head::new(c"LoneWaiter::called", static_lock_class!()),
             taken: AtomicBool::new(false),
         })
     }
@@ -85,7 +85,7 @@ impl LoneWaiter {
     pub(crate) fn wake(&self) {
         // Contains a full barrier.
         self.alarm.sleepers.wake();
-        self.listener.wake_one_after_barrier();
+        self.called.wake_one_after_barrier();
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) trait HasLoneWaiter: Send + Sync {
 
 impl<T: HasLoneWaiter> HasHead for T {
     fn head(&self) -> &Head {
-        &self.lone_waiter().listener
+        &self.lone_waiter().called
     }
 }
 
@@ -105,7 +105,7 @@ impl<T: HasLoneWaiter> HasHead for T {
 /// place.
 pub(crate) struct OwnedPlace<T: HasLoneWaiter> {
     object: Arc<T>,
-    listener: Option<Listener<T>>,
+    entry: Option<WaitEntry<T>>,
 }
 
 impl<T: HasLoneWaiter> OwnedPlace<T> {
@@ -114,7 +114,7 @@ impl<T: HasLoneWaiter> OwnedPlace<T> {
         let was_taken = object.lone_waiter().taken.swap(true);
         (!was_taken).then(|| Self {
             object,
-            listener: None,
+            entry: None,
         })
     }
 
@@ -125,20 +125,20 @@ impl<T: HasLoneWaiter> OwnedPlace<T> {
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.listener = Some(Listener::new(self.object.clone(), waker)?);
+    pub(crate) fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.entry = Some(WaitEntry::new(self.object.clone(), waker)?);
         Ok(())
     }
 
     /// Returns whether wake-ups call a waker.
-    pub(crate) fn listens(&self) -> bool {
-        self.listener.is_some()
+    pub(crate) fn is_called(&self) -> bool {
+        self.entry.is_some()
     }
 }
 
 impl<T: HasLoneWaiter> Drop for OwnedPlace<T> {
     fn drop(&mut self) {
-        self.listener = None;
+        self.entry = None;
         self.object.lone_waiter().taken.swap(false);
     }
 }

@@ -111,7 +111,7 @@ impl WaitQueue {
         pin_init!(Self { alarm <- Alarm::new(Head::new(name, key)) })
     }
 
-    /// Returns the queue, for [listeners](super::Listener).
+    /// Returns the queue, for [entries](super::WaitEntry).
     pub(crate) fn head(&self) -> &Head {
         &self.alarm.sleepers
     }

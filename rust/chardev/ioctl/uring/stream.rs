@@ -20,7 +20,7 @@ use crate::{
         CallResult, //
     },
     dat::{
-        evd::Listening,
+        evd::AsyncWait,
         prelude::*, //
     },
     sys::{
@@ -44,7 +44,7 @@ const BATCHES: u32 = 16;
 /// A stream of an EVD's events.
 struct Stream {
     exchange: Exchange<bindings::kdapl_uring_stream>,
-    listening: Listening,
+    waiting: AsyncWait,
     deadline: Deadline,
     /// Group of the provided buffers.
     group: u16,
@@ -84,7 +84,7 @@ impl Stream {
             return Err(EINVAL);
         }
         let events = EventArray::new(address, room, size).map_err(|_| EFAULT)?;
-        let Taken { taken, .. } = evd::take_queued(self.listening.evd(), &events);
+        let Taken { taken, .. } = evd::take_queued(self.waiting.evd(), &events);
         let id = buffer.id();
         let bytes = taken.wrapping_mul(size);
         if taken == 0 || buffer.post(bytes as usize) {
@@ -97,14 +97,14 @@ impl Stream {
 }
 
 impl Task for Stream {
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.listening.listen(waker)
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.waiting.wake_by(waker)
     }
 
     fn run(&mut self, command: &Command<'_>, expired: bool) -> Progress {
         for _ in 0..BATCHES {
             let mut again = false;
-            match self.listening.look(&mut again) {
+            match self.waiting.look(&mut again) {
                 Poll::Pending if expired => {
                     let error = DatError::from(Kind::TimeoutExpired);
                     return Progress::Done(self.finish(Err(error.into())));
@@ -138,12 +138,12 @@ impl Issued<'_> {
         let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
         (message.taken, message.buffer) = (0, 0);
         EventArray::check_size(message.event_size)?;
-        let listening = evd::find(self.client, message.handle)
-            .and_then(|evd| Listening::new(&evd, message.threshold));
-        match listening {
-            Ok(listening) => self.start(Stream {
+        let waiting = evd::find(self.client, message.handle)
+            .and_then(|evd| AsyncWait::new(&evd, message.threshold));
+        match waiting {
+            Ok(waiting) => self.start(Stream {
                 exchange,
-                listening,
+                waiting,
                 deadline,
                 group,
             }),

@@ -22,8 +22,8 @@ use crate::{
         CallResult, //
     },
     dat::{
-        cno::Listening as CnoListening,
-        evd::Listening as EvdListening,
+        cno::AsyncWait as CnoAsyncWait,
+        evd::AsyncWait as EvdAsyncWait,
         prelude::*, //
     },
     model::code::Order,
@@ -55,7 +55,7 @@ trait Wait: Send {
     const TIMED_OUT: Kind;
 
     /// Lets events call `waker`.
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result;
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result;
 
     /// Takes what the call waits for into the message. `again` is set if the caller has to look
     /// again without a wake-up.
@@ -76,8 +76,8 @@ impl<W: Wait> Call<W> {
 }
 
 impl<W: Wait> Task for Call<W> {
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.wait.listen(waker)
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.wait.wake_by(waker)
     }
 
     fn run(&mut self, _: &Command<'_>, expired: bool) -> Progress {
@@ -101,7 +101,7 @@ impl<W: Wait> Task for Call<W> {
 
 /// Wait on an EVD.
 struct ForEvents {
-    listening: EvdListening,
+    waiting: EvdAsyncWait,
     events: EventArray,
 }
 
@@ -112,12 +112,12 @@ impl ForEvents {
             if let Err(fault) = self.events.may_write() {
                 return Poll::Ready(Err(fault.into()));
             }
-            match self.listening.look(again) {
+            match self.waiting.look(again) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Ready(Ok(())) => {}
             }
-            let evd = self.listening.evd();
+            let evd = self.waiting.evd();
             let taken = evd::take_queued(evd, &self.events);
             // None if another thread was faster.
             if taken.taken == 0 {
@@ -139,8 +139,8 @@ impl Wait for EvdWait {
     const ORDER: &'static Order = order::dat_evd_wait;
     const TIMED_OUT: Kind = Kind::TimeoutExpired;
 
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.0.listening.listen(waker)
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.0.waiting.wake_by(waker)
     }
 
     fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
@@ -158,8 +158,8 @@ impl Wait for Submit {
     const ORDER: &'static Order = order::kdapl_ep_submit;
     const TIMED_OUT: Kind = Kind::TimeoutExpired;
 
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.0.listening.listen(waker)
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.0.waiting.wake_by(waker)
     }
 
     fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
@@ -170,15 +170,15 @@ impl Wait for Submit {
 }
 
 /// `KDAPL_CNO_WAIT`.
-struct CnoWait(CnoListening);
+struct CnoWait(CnoAsyncWait);
 
 impl Wait for CnoWait {
     type Message = bindings::kdapl_cno_wait;
     const ORDER: &'static Order = &[];
     const TIMED_OUT: Kind = Kind::QueueEmpty;
 
-    fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.0.listen(waker)
+    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.0.wake_by(waker)
     }
 
     fn look(&mut self, message: &mut Self::Message, _: &mut bool) -> Poll<CallResult> {
@@ -223,8 +223,8 @@ impl Issued<'_> {
         self.wait(ABSOLUTE, |message: &mut bindings::kdapl_evd_wait| {
             let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
             let (evd, events) = evd::parts(self.client, message)?;
-            let listening = EvdListening::new(&evd, message.threshold)?;
-            let wait = EvdWait(ForEvents { listening, events });
+            let waiting = EvdAsyncWait::new(&evd, message.threshold)?;
+            let wait = EvdWait(ForEvents { waiting, events });
             Ok(Begun::Wait(wait, deadline))
         })
     }
@@ -235,8 +235,8 @@ impl Issued<'_> {
                 return Ok(Begun::Done);
             };
             let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
-            let listening = EvdListening::new(&evd, message.threshold)?;
-            let wait = Submit(ForEvents { listening, events });
+            let waiting = EvdAsyncWait::new(&evd, message.threshold)?;
+            let wait = Submit(ForEvents { waiting, events });
             Ok(Begun::Wait(wait, deadline))
         })
     }
@@ -251,7 +251,7 @@ impl Issued<'_> {
             let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
             message.evd = 0;
             let cno = cno::find(self.client, message.handle)?;
-            Ok(Begun::Wait(CnoWait(CnoListening::new(cno)), deadline))
+            Ok(Begun::Wait(CnoWait(CnoAsyncWait::new(cno)), deadline))
         })
     }
 }

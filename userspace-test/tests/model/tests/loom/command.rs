@@ -3,7 +3,7 @@
 //! Asynchronous commands: each is completed once, by its only owner, and none misses its event.
 
 use super::{
-    explore,
+    explore, explore_some,
     rust::model::command::{
         CancelResult,
         CommandState,
@@ -172,7 +172,7 @@ fn a_note_that_is_cleared_after_the_look_is_lost() {
 
 #[test]
 fn two_producers_reach_the_threshold() {
-    explore(|| {
+    explore_some(|| {
         let world = World::new(Flaw::None, 2);
         let end = outcome(&world, &[World::produce, World::produce]);
         assert_eq!(end, Some(End::Events));
@@ -190,7 +190,7 @@ fn a_command_without_its_event_stays_parked() {
 }
 
 fn cancel_beside_an_event(flaw: Flaw) {
-    explore(move || {
+    explore_some(move || {
         let world = World::new(flaw, 1);
         let end = outcome(&world, &[World::produce, World::cancel]);
         assert!(matches!(end, Some(End::Events | End::Cancelled)), "{end:?}");
@@ -210,7 +210,7 @@ fn a_canceller_that_is_not_the_owner_must_not_complete() {
 
 #[test]
 fn two_cancels_complete_the_command_once() {
-    explore(|| {
+    explore_some(|| {
         let world = World::new(Flaw::None, 1);
         let end = outcome(&world, &[World::cancel, World::cancel]);
         assert_eq!(end, Some(End::Cancelled));
@@ -219,7 +219,7 @@ fn two_cancels_complete_the_command_once() {
 
 #[test]
 fn a_time_out_beside_a_cancel_completes_the_command_once() {
-    explore(|| {
+    explore_some(|| {
         let world = World::new(Flaw::None, 1);
         let end = outcome(&world, &[World::expire, World::cancel]);
         assert!(
@@ -231,7 +231,7 @@ fn a_time_out_beside_a_cancel_completes_the_command_once() {
 
 #[test]
 fn a_time_out_beside_an_event_completes_the_command_once() {
-    explore(|| {
+    explore_some(|| {
         let world = World::new(Flaw::None, 1);
         let end = outcome(&world, &[World::expire, World::produce]);
         assert!(matches!(end, Some(End::Expired | End::Events)), "{end:?}");

@@ -7,7 +7,7 @@ use super::plain::{
     Place, MULTISHOT,
 };
 use crate::context::Context;
-use crate::expect::{empty, same};
+use crate::expect::{empty, refused_as, same};
 use crate::machine::objects;
 use crate::raw::{request, send, Bytes, BAD_ADDRESS};
 use crate::software::{software, take};
@@ -18,7 +18,7 @@ use libkdapl::raw::Device;
 use libkdapl::sys::{
     kdapl_evd_post_se, kdapl_event, kdapl_hdr, kdapl_uring_stream, KDAPL_EVENT_SIZE_MIN,
 };
-use libkdapl::Evd;
+use libkdapl::{Evd, Subtype, Type};
 use std::os::fd::AsRawFd;
 
 tests! {
@@ -68,6 +68,10 @@ fn same_answers(context: &Context) -> Result<()> {
         bytes
     };
     for (name, op, size) in call::ALL {
+        // Its answer has the age of an adapter, which grows.
+        if *op == call::IA_STAT.request() {
+            continue;
+        }
         for device in [&device, &**with_ia.device()] {
             let changes: [(&str, fn(&mut Bytes)); 4] = [
                 ("zeros", |_| {}),
@@ -252,19 +256,18 @@ fn exercise<S: squeue::EntryMarker + From<squeue::Entry>, C: cqueue::EntryMarker
         ..Default::default()
     });
     let (fd, at) = (of(&evd), message.address());
-    let mut submit = |entry: squeue::Entry| -> Result<()> {
+    let submit = |ring: &mut IoUring<S, C>, entry: squeue::Entry| -> Result<()> {
         // SAFETY: the memory outlives the command.
         unsafe { ring.submission().push(&S::from(entry)) }.context("the queue is full")?;
         ring.submit()?;
         Ok(())
     };
-    submit(entry(fd, EVD_WAIT.request(), [at, 0], 1))?;
-    context.until("the wait has begun", || {
-        let waits = evd.wait(Some(std::time::Duration::ZERO), 1).err().and_then(|e| e.kind());
-        Ok(waits == Some(libkdapl::Type::INVALID_STATE))
-    })?;
+    submit(&mut ring, entry(fd, EVD_WAIT.request(), [at, 0], 1))?;
+    context.until("the entry was issued", || Ok(ring.submission().is_empty()))?;
+    let waits = evd.wait(Some(std::time::Duration::ZERO), 1);
+    refused_as(waits, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
     evd.post_se(9)?;
-    submit(entry(fd, call::PZ_CREATE.request(), [handle.address(), 0], 2))?;
+    submit(&mut ring, entry(fd, call::PZ_CREATE.request(), [handle.address(), 0], 2))?;
     let mut results = Vec::new();
     while results.len() < 2 {
         if let Some(completion) = ring.completion().next() {

@@ -8,7 +8,7 @@ use crate::expect::{empty, errno, refused, refused_as, same};
 use crate::software::{post_all, software, take_all};
 use crate::threads::Worker;
 use anyhow::{bail, ensure, Result};
-use libkdapl::uring::{Outcome, Ring};
+use libkdapl::uring::{Completion, Outcome, Ring};
 use libkdapl::{Evd, Event, Subtype, Type};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -94,23 +94,30 @@ fn no_buffers(context: &Context) -> Result<()> {
     same("fourth", batch(&mut ring, 3)?, vec![9])
 }
 
-/// Takes the events of a stream one by one. Begins another one when the buffers have run out.
-/// Returns the number of such ends.
+/// Returns the events of a completion of a stream: none if the buffers have run out. Begins another
+/// stream if it was the last completion.
+fn received(ring: &mut Ring, evd: &Evd, completion: Completion) -> Result<Vec<Event>> {
+    let events = match completion.result {
+        Ok(Outcome::Events(events)) => {
+            ensure!(!events.is_empty(), "a batch without events");
+            events
+        }
+        Err(error) if error.errno() == Some(libc::ENOBUFS) => Vec::new(),
+        other => bail!("{other:?}"),
+    };
+    if !completion.more {
+        ring.stream(evd, 1, 1)?;
+    }
+    Ok(events)
+}
+
+/// Waits for events of a stream. Returns how often the buffers have run out before.
 fn receive(ring: &mut Ring, evd: &Evd, queue: &mut VecDeque<Event>) -> Result<u64> {
     let mut ends = 0;
     while queue.is_empty() {
         let completion = ring.wait()?;
-        match completion.result {
-            Ok(Outcome::Events(events)) => {
-                ensure!(!events.is_empty(), "a batch without events");
-                queue.extend(events);
-            }
-            Err(error) if error.errno() == Some(libc::ENOBUFS) => ends += 1,
-            other => bail!("{other:?}"),
-        }
-        if !completion.more {
-            ring.stream(evd, 1, 1)?;
-        }
+        ends += u64::from(!completion.more);
+        queue.extend(received(ring, evd, completion)?);
     }
     Ok(ends)
 }
@@ -162,10 +169,7 @@ fn stream_and_dequeue(context: &Context) -> Result<()> {
     while !poster.finished() {
         ring.submit()?;
         while let Some(completion) = ring.take() {
-            let Ok(Outcome::Events(events)) = completion.result else {
-                bail!("the stream has ended: {completion:?}");
-            };
-            seen.extend(super::ring::numbers(events)?);
+            seen.extend(super::ring::numbers(received(&mut ring, &evd, completion)?)?);
         }
     }
     poster.join()??;

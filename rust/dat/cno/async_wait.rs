@@ -14,7 +14,7 @@ use crate::{
     sys::wait::{
         HasHead,
         Head,
-        Listener,
+        WaitEntry,
         Wake, //
     },
 };
@@ -27,17 +27,17 @@ impl HasHead for Cno {
 }
 
 /// A waiter of a CNO that is no thread, until the drop.
-pub(crate) struct Listening {
+pub(crate) struct AsyncWait {
     cno: Arc<Cno>,
     /// Number of times that the last EVD had left when the wait began.
     deserted: u32,
     // The following fields are dropped in this order: a trigger for which this waiter was woken
     // goes to another one.
-    listener: Option<Listener<Cno>>,
+    entry: Option<WaitEntry<Cno>>,
     _count: WaiterCount<Arc<Cno>>,
 }
 
-impl Listening {
+impl AsyncWait {
     /// Becomes a waiter of the CNO.
     pub(crate) fn new(cno: Arc<Cno>) -> Self {
         let count = WaiterCount::new(cno.clone());
@@ -45,20 +45,20 @@ impl Listening {
         Self {
             cno,
             deserted,
-            listener: None,
+            entry: None,
             _count: count,
         }
     }
 
-    /// Lets triggers call `waker`. A [look](Listening::look) has to follow.
+    /// Lets triggers call `waker`. A [look](AsyncWait::look) has to follow.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.listener = Some(Listener::new(self.cno.clone(), waker)?);
+    pub(crate) fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.entry = Some(WaitEntry::new(self.cno.clone(), waker)?);
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl HasLoneWaiter for Evd {
 }
 
 /// The only waiter of an EVD, which is no thread, until the drop.
-pub(crate) struct Listening {
+pub(crate) struct AsyncWait {
     evd: Arc<Evd>,
     threshold: u32,
     // The following fields are dropped in this order.
@@ -58,7 +58,7 @@ pub(crate) struct Listening {
     _leaving: ReenableTriggers<Arc<Evd>>,
 }
 
-impl Listening {
+impl AsyncWait {
     /// Becomes the waiter of `evd`, for `threshold` events. Returns what [`Evd::wait`] would, if
     /// that fails before it waits.
     ///
@@ -89,15 +89,15 @@ impl Listening {
         &self.evd
     }
 
-    /// Lets wake-ups call `waker`. A [look](Listening::look) has to follow.
+    /// Lets wake-ups call `waker`. A [look](AsyncWait::look) has to follow.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn listen(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.place.listen(waker)
+    pub(crate) fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
+        self.place.wake_by(waker)
     }
 
     /// Looks whether enough events are queued. If not, the next one calls the waker, if there is
@@ -113,7 +113,7 @@ impl Listening {
             evd: &self.evd,
             missed: 0,
         };
-        let looked = if self.place.listens() {
+        let looked = if self.place.is_called() {
             wait_for(&mut look, self.threshold)
         } else {
             look.take(self.threshold).ok_or(look.reason())

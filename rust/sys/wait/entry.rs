@@ -46,15 +46,15 @@ struct Entry {
 /// # Invariants
 ///
 /// The entry is in the queue of the object.
-pub(crate) struct Listener<T: HasHead> {
+pub(crate) struct WaitEntry<T: HasHead> {
     entry: Pin<KBox<Entry>>,
     object: Arc<T>,
 }
 
 // SAFETY: The lock of the queue protects the entry. The other fields are `Send`.
-unsafe impl<T: HasHead> Send for Listener<T> {}
+unsafe impl<T: HasHead> Send for WaitEntry<T> {}
 
-impl<T: HasHead> Listener<T> {
+impl<T: HasHead> WaitEntry<T> {
     /// Enters the queue of `object` as an exclusive waiter: a wake-up of one waiter wakes this
     /// party or another one.
     ///
@@ -82,7 +82,7 @@ impl<T: HasHead> Listener<T> {
     }
 }
 
-impl<T: HasHead> Drop for Listener<T> {
+impl<T: HasHead> Drop for WaitEntry<T> {
     /// Leaves the queue. Waits until no call of the party runs.
     fn drop(&mut self) {
         // SAFETY: By the type invariant, the entry is in the queue. The function takes the queue's
