@@ -29,8 +29,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY
  * @fd: out: a file descriptor, with close-on-exec; the program closes it
  * @cno: out: the CNO
  *
- * The file is readable while dat_cno_wait() would return at once. It reports POLLHUP once the CNO was
- * freed or the IA was closed. It cannot be read.
+ * The file is readable while dat_cno_wait() would return at once. It reports POLLHUP once the CNO
+ * was freed or the IA was closed. A read takes triggers, each as struct kdapl_trigger of
+ * rdma/kdapl.h. dat_cno_wait() does not return those.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
