@@ -185,12 +185,16 @@ fn header_flags(context: &Context) -> Result<()> {
         number(call::EP_DUP_CONNECT),
         number(call::EP_COMMON_CONNECT),
     ];
+    let gated = [&absolute[3..], &[number(call::CR_ACCEPT)]].concat();
     let (flags, reserved) =
         (std::mem::offset_of!(kdapl_hdr, flags), std::mem::offset_of!(kdapl_hdr, reserved));
     for (name, number, size) in all() {
         let mut known = if absolute.contains(&number) { KDAPL_FLAG_ABSOLUTE } else { 0 };
         if number == self::number(call::CNO_WAIT) {
             known |= KDAPL_FLAG_AGENT;
+        }
+        if gated.contains(&number) {
+            known |= KDAPL_FLAG_READY_GATE;
         }
         let bits = (0..32).map(|bit| 1 << bit).filter(|bit| known & bit == 0);
         for (at, value) in bits.map(|bit| (flags, bit)).chain([(reserved, 1), (reserved, 1 << 31)])

@@ -113,7 +113,10 @@ fn triggers(context: &Context) -> Result<()> {
         same("trigger", next()?, Some(evd.handle()))?;
         same("event", take(&evd)?, round)?;
         cno.trigger()?;
-        same("trigger by the consumer", next()?, None)?;
+        // A poll may have found the event before it was taken. Then the EVD triggers again.
+        while let Some(again) = next()? {
+            same("repeated trigger", again, evd.handle())?;
+        }
     }
     evd.free()?;
     cno.free()?;
