@@ -60,7 +60,7 @@ pub fn cookies(bytes: &[u8], size: usize) -> Vec<u64> {
 
 /// Returns the first word of these bytes.
 pub fn word(bytes: &[u8]) -> u64 {
-    bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+    bytes.iter().take(8).rev().fold(0, |word, byte| (word << 8) | u64::from(*byte))
 }
 
 /// Sets or clears `O_NONBLOCK`.

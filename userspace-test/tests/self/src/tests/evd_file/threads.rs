@@ -109,7 +109,7 @@ fn each_once(takers: Vec<Vec<u64>>, posters: u64, each: u64) -> Result<()> {
     let mut all = takers.concat();
     all.sort_unstable();
     let expected =
-        (0..posters).flat_map(|poster| (0..each).map(move |number| poster << 32 | number));
+        (0..posters).flat_map(|poster| (0..each).map(move |number| (poster << 32) | number));
     same("all events", all == expected.collect::<Vec<_>>(), true)
 }
 
@@ -214,7 +214,7 @@ fn writers(context: &Context) -> Result<()> {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 scope.spawn(move || -> Result<()> {
-                    let words: Vec<_> = (0..each).map(|number| writer << 32 | number).collect();
+                    let words: Vec<_> = (0..each).map(|number| (writer << 32) | number).collect();
                     let mut rest = words.as_slice();
                     while !rest.is_empty() {
                         let most = rest.len().min(13);
