@@ -68,7 +68,7 @@ sweeps! {
     endpoints: "EP_CREATE", "EP_FREE", "EP_QUERY", "EP_GET", "EP_MODIFY", "EP_RESET",
         "EP_SET", "EP_RECV";
     transfers: "EP_POST", "EP_SUBMIT";
-    connects: "EP_CONNECT", "EP_COMMON", "EP_DUP", "EP_DISCONNECT", "EP_PRIVATE";
+    connects: "EP_CONNECT", "EP_COMMON", "EP_DUP", "EP_READY", "EP_DISCONNECT", "EP_PRIVATE";
     service_points: "PSP_", "RSP_", "CSP_";
     requests: "CR_";
 }
