@@ -18,7 +18,6 @@ use std::time::Duration;
 tests! {
     #[Address, Transport]
     traffic, 60, "The statistics count operations, bytes and connections exactly, also of freed endpoints";
-    #[Address, Transport]
     failures, 60, "The statistics count a failed operation and a broken connection, and no flushed operation";
     objects, 30, "The statistics count the objects of each kind, waiters, events and memory";
     other_process, 60, "The statistics name the process of an adapter, and kdapltest stat shows it";

@@ -27,7 +27,7 @@ tests! {
     both_wait, 60, "Both sides of a connection close their gates, and open them one after the other";
     #[Transport]
     opened_early, 60, "A gate that is opened before the connection is established holds nothing back";
-    #[Link, Transport]
+    #[Transport]
     many_messages, 120, "A closed gate holds back as many messages as the endpoint has receives";
     #[Transport]
     shared_receives, 120, "A closed gate holds back messages that took receives of an SRQ, and others pass";
