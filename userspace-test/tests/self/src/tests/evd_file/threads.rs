@@ -54,14 +54,23 @@ fn read_all(file: &EvdFile, taken: &mut Vec<u64>) -> Result<()> {
 }
 
 impl Taker {
-    /// Takes events until there are no more.
-    fn run(self, evd: &Evd, over: &AtomicBool) -> Result<Vec<u64>> {
-        let mut taken = Vec::new();
+    /// Opens what the taker needs of the EVD, which may be freed once it has begun.
+    fn prepare(self, evd: &Evd) -> Result<(EvdFile, MappedEvents)> {
         let file = evd.file()?;
         file.set_nonblocking(!matches!(self, Self::Sleeping))?;
+        Ok((file, MappedEvents::new(evd.device(), evd.handle().0)?))
+    }
+
+    /// Takes events until there are no more.
+    fn run(
+        self,
+        evd: &Evd,
+        (file, mapped): (EvdFile, MappedEvents),
+        over: &AtomicBool,
+    ) -> Result<Vec<u64>> {
+        let mut taken = Vec::new();
         let edge =
             matches!(self, Self::Edge).then(|| Edge::of(&file, libc::EPOLLIN)).transpose()?;
-        let mapped = MappedEvents::new(evd.device(), evd.handle().0)?;
         while !over.load(Ordering::Acquire) {
             match self {
                 // The free of the EVD ends it.
@@ -118,10 +127,14 @@ fn each_event_once(context: &Context) -> Result<()> {
     let each = context.count(10_000);
     let (evd, _file) = with_file(context, 64)?;
     let (over, patience) = (AtomicBool::new(false), context.patience());
+    let prepared: Vec<_> = TAKERS.iter().map(|taker| taker.prepare(&evd)).collect::<Result<_>>()?;
     let takers = std::thread::scope(|scope| -> Result<_> {
         let (evd, over) = (&evd, &over);
-        let takers: Vec<_> =
-            TAKERS.iter().map(|taker| scope.spawn(move || taker.run(evd, over))).collect();
+        let takers: Vec<_> = TAKERS
+            .iter()
+            .zip(prepared)
+            .map(|(taker, with)| scope.spawn(move || taker.run(evd, with, over)))
+            .collect();
         let posters: Vec<_> = (0..POSTERS)
             .map(|poster| scope.spawn(move || post_all(evd, poster, each, patience)))
             .collect();

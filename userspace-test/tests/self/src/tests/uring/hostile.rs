@@ -57,6 +57,16 @@ fn command(
     Ok(Ok(u32::from_ne_bytes(ret)))
 }
 
+/// Change to a message of zeros.
+type ChangeMessage = fn(&mut Bytes);
+
+const CHANGES: [(&str, ChangeMessage); 4] = [
+    ("zeros", |_| {}),
+    ("a header flag", |bytes| bytes.set_u32(4, 0x8000)),
+    ("a reserved field", |bytes| bytes.set_u32(12, 1)),
+    ("a wrong size", |bytes| bytes.set_u32(0, 17)),
+];
+
 fn same_answers(context: &Context) -> Result<()> {
     let before = objects()?;
     let device = Device::open()?;
@@ -73,13 +83,7 @@ fn same_answers(context: &Context) -> Result<()> {
             continue;
         }
         for device in [&device, &**with_ia.device()] {
-            let changes: [(&str, fn(&mut Bytes)); 4] = [
-                ("zeros", |_| {}),
-                ("a header flag", |bytes| bytes.set_u32(4, 0x8000)),
-                ("a reserved field", |bytes| bytes.set_u32(12, 1)),
-                ("a wrong size", |bytes| bytes.set_u32(0, 17)),
-            ];
-            for (what, change) in &changes {
+            for (what, change) in &CHANGES {
                 // With an IA, zeros may succeed, and would create two objects.
                 if *what == "zeros" && std::ptr::eq(device, &**with_ia.device()) {
                     continue;
@@ -105,7 +109,6 @@ fn malformed_entries(context: &Context) -> Result<()> {
         hdr: plain::hdr::<kdapl_evd_post_se>(),
         handle: evd.handle().0,
         pointer: 1,
-        ..Default::default()
     };
     let mut message = Place::new(post);
     let (fd, op, at) = (of(&evd), EVD_POST_SE.request(), message.address());
@@ -253,7 +256,6 @@ fn exercise<S: squeue::EntryMarker + From<squeue::Entry>, C: cqueue::EntryMarker
     let mut handle = Place::new(libkdapl::sys::kdapl_handle {
         hdr: plain::hdr::<libkdapl::sys::kdapl_handle>(),
         handle: 0,
-        ..Default::default()
     });
     let (fd, at) = (of(&evd), message.address());
     let submit = |ring: &mut IoUring<S, C>, entry: squeue::Entry| -> Result<()> {
@@ -326,7 +328,6 @@ fn linked(context: &Context) -> Result<()> {
             hdr: plain::hdr::<kdapl_evd_post_se>(),
             handle: evd.handle().0,
             pointer,
-            ..Default::default()
         })
     };
     let op = EVD_POST_SE.request();

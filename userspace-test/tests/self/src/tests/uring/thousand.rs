@@ -76,7 +76,7 @@ impl Clients {
         let none = CompletionFlags::default();
         for (place, ep) in self.eps.iter().enumerate() {
             let (sent, received) = (Self::offset(place), Self::offset(place) + SIZE);
-            let number = round << 32 | place as u64;
+            let number = (round << 32) | place as u64;
             self.memory.buffer().write(sent, &number.to_le_bytes());
             ep.post_recv(&[self.memory.segment(received, SIZE)], place as u64, none)?;
             ep.post_send(&[self.memory.segment(sent, SIZE)], place as u64, none)?;
@@ -96,7 +96,7 @@ impl Clients {
         for place in 0..self.eps.len() {
             let mut bytes = [0; 8];
             self.memory.buffer().read(Self::offset(place) + SIZE, &mut bytes);
-            same("message", u64::from_le_bytes(bytes), round << 32 | place as u64)?;
+            same("message", u64::from_le_bytes(bytes), (round << 32) | place as u64)?;
         }
         Ok(())
     }
