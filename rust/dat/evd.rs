@@ -296,9 +296,9 @@ impl Evd {
         };
         // No call takes an event with the lock held, so the count is exact.
         let mut consumer = self.consumer.lock();
-        if self.note_taken(&mut consumer) {
-            self.queue_pump_if_needed();
-        }
+        self.note_taken(&mut consumer);
+        // Another call may have noted what the process has taken, without queueing the pump.
+        self.queue_pump_if_needed();
         Param {
             qlen: self.qlen(),
             flags: self.flags,

@@ -19,10 +19,13 @@ void kdapl_helper_put_pid(struct pid *pid)
 	put_pid(pid);
 }
 
-/* Returns the number of a process in the caller's PID namespace, or 0 if it has none there. */
+/*
+ * Returns the number of a process in the caller's PID namespace, or 0 if it has none there or has
+ * ended. The number of a process that has ended may be that of another one by now.
+ */
 u32 kdapl_helper_pid_number(struct pid *pid)
 {
-	return pid_vnr(pid);
+	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
 }
 
 /* Copies the name of the calling thread's process, which ends with a zero byte. */

@@ -118,7 +118,7 @@ pub(crate) fn next_visible(mut after: u64) -> Option<(u64, Stat)> {
         if let Some(stat) = adapter.stat() {
             return Some((serial, stat));
         }
-        if super::task::has_signal() {
+        if super::task::is_killed() {
             return None;
         }
         super::task::cond_resched();

@@ -24,6 +24,7 @@ use crate::{
             RecordDest,
             RecordFile, //
         },
+        task, //
         wait::{
             Deadline,
             SleepResult,
@@ -68,14 +69,17 @@ impl Inner {
 }
 
 /// A thread that reads triggers, until the drop.
-struct Reader<'a>(&'a Cno);
+struct Reader<'a> {
+    cno: &'a Cno,
+    has_slept: bool,
+}
 
 impl Drop for Reader<'_> {
     /// Passes remaining triggers to another waiter or reader. A trigger wakes one of them.
     fn drop(&mut self) {
-        let is_left = self.0.inner.lock().has_trigger();
+        let is_left = self.cno.inner.lock().has_trigger();
         if is_left {
-            self.0.sleepers.wake_one();
+            self.cno.sleepers.wake_one();
         }
     }
 }
@@ -85,9 +89,10 @@ impl Reader<'_> {
     ///
     /// # Errors
     ///
-    /// `EFAULT` if a trigger could not be copied.
+    /// `EFAULT` if a trigger could not be copied, `ERESTARTSYS` if a signal is pending and another
+    /// thread has taken the trigger that was copied.
     fn read_into(&self, to: &mut RecordDest<'_, '_>) -> Result {
-        let cno = self.0;
+        let cno = self.cno;
         while to.room() != 0 {
             let Some(next) = cno.inner.lock().next() else {
                 break;
@@ -99,11 +104,19 @@ impl Reader<'_> {
             // The EVD may have been freed in the meantime.
             let is_valid = evd == 0 || cno.sources.exists(evd);
             if is_valid {
+                if self.has_slept {
+                    // The copy may wait for a page, and the wake-up of this read may have been the
+                    // only one for the trigger.
+                    cno.sleepers.wake_one();
+                }
                 to.put(kdapl_trigger { evd }.as_bytes())?;
             }
             let is_taken = cno.inner.lock().take_if(next);
             if is_valid && !is_taken {
                 to.undo(1);
+                if task::has_signal() {
+                    return Err(ERESTARTSYS);
+                }
             }
         }
         Ok(())
@@ -153,7 +166,10 @@ impl RecordFile for Cno {
     }
 
     fn read(&self, to: &mut RecordDest<'_, '_>, blocking: Blocking) -> Result {
-        let reader = Reader(self);
+        let mut reader = Reader {
+            cno: self,
+            has_slept: false,
+        };
         loop {
             self.recheck();
             if self.inner.lock().closed {
@@ -171,6 +187,7 @@ impl RecordFile for Cno {
                 return Err(EAGAIN);
             }
             let ready = || self.inner.lock().concerns_reader();
+            reader.has_slept = true;
             match self.sleepers.wait(&mut Deadline::Never, ready) {
                 SleepResult::Ready => {}
                 SleepResult::TimedOut | SleepResult::Interrupted => return Err(ERESTARTSYS),

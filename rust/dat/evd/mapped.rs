@@ -91,18 +91,18 @@ impl Evd {
         let ring = self.queue.mapped.as_ref()?;
         let record = ring.pop();
         // Those that the process has taken, and this one.
-        let _ = self.note_taken(consumer);
+        self.note_taken(consumer);
         record
     }
 
-    /// Reports the receives that a process has taken without a call. Returns whether it has taken
-    /// events, so that there is room.
-    pub(super) fn note_taken(&self, consumer: &mut Consumer) -> bool {
+    /// Reports the receives that a process has taken without a call, and wakes writers that wait for
+    /// the room.
+    pub(super) fn note_taken(&self, consumer: &mut Consumer) {
         let Some(ring) = self.queue.mapped.as_ref() else {
-            return false;
+            return;
         };
         let Some(head) = ring.head().filter(|head| *head != consumer.known_taken) else {
-            return false;
+            return;
         };
         if self.queue.receive_reports.load(Relaxed) != 0 {
             // The slots are not reused: nothing is handed over meanwhile.
@@ -112,7 +112,7 @@ impl Evd {
         }
         consumer.known_taken = head;
         self.update_calls_only();
-        true
+        self.wake_writers();
     }
 
     /// Calls `visit` for the mapped events from this index on.
@@ -133,9 +133,7 @@ impl Evd {
             return;
         };
         let mut consumer = self.consumer.lock();
-        if self.note_taken(&mut consumer) {
-            self.wake_writers();
-        }
+        self.note_taken(&mut consumer);
         let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
         if is_reported || self.mode() != WakeMode::Threshold {
             return;

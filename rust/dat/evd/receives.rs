@@ -110,7 +110,7 @@ impl Evd {
     /// Context: process; sleeps.
     pub(in crate::dat) fn queued_receives(&self, ep: u64) -> QueuedReceives<'_> {
         let mut consumer = self.consumer.lock();
-        let _ = self.note_taken(&mut consumer);
+        self.note_taken(&mut consumer);
         let mut queued = QueuedReceives {
             evd: self,
             ep,
@@ -127,7 +127,7 @@ impl Evd {
     /// Context: process; sleeps.
     pub(in crate::dat) fn count_receives(&self, is_counted: impl Fn(u64) -> bool) -> u32 {
         let mut consumer = self.consumer.lock();
-        let _ = self.note_taken(&mut consumer);
+        self.note_taken(&mut consumer);
         let mapped = self.count_mapped(&consumer, &is_counted);
         let others = self.count_in(&consumer, 0..self.queue.ring.len(), &is_counted);
         mapped.saturating_add(others)

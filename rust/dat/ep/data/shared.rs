@@ -141,7 +141,7 @@ impl Ep {
                 let wr = WrId::new(slot, life, Direction::Receive, self.handle.key());
                 self.complete(evd, wr, completion, direct);
             }
-            // So many events are held back only if the SRQ was lengthened meanwhile.
+            // More are held back than the SRQ had receives when the attempt began.
             None => {
                 let mut dto = consumer.dto;
                 let result = receive_result(completion, &mut dto);

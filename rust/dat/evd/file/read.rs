@@ -107,7 +107,7 @@ impl Evd {
             Oldest::Mapped(index) => {
                 let mapped = self.queue.mapped.as_ref();
                 let is_taken = mapped.is_some_and(|ring| ring.take_from(index, number));
-                let _ = self.note_taken(&mut consumer);
+                self.note_taken(&mut consumer);
                 is_taken
             }
             Oldest::Ring(index) => {
@@ -125,14 +125,18 @@ impl Evd {
         is_taken
     }
 
-    /// Copies events out and takes them, until none is queued or `to` is full. Returns `None` if no
-    /// event was queued.
+    /// Copies events out and takes them, until none is queued or `to` is full. Calls `before_copy`
+    /// before each copy, which may wait for a page. Returns `None` if no event was queued.
     ///
     /// # Errors
     ///
     /// `EFAULT` if not even the oldest event could be copied, `ERESTARTSYS` if a signal is pending
     /// and other threads have taken each event that was copied.
-    fn read_into(self: &Arc<Self>, to: &mut RecordDest<'_, '_>) -> Option<Result> {
+    fn read_into(
+        self: &Arc<Self>,
+        to: &mut RecordDest<'_, '_>,
+        before_copy: impl Fn(),
+    ) -> Option<Result> {
         let before = to.count();
         let mut retries = DrainRetries::new();
         while to.room() != 0 {
@@ -145,6 +149,7 @@ impl Evd {
                 continue;
             }
             drop(consumer);
+            before_copy();
             let copied = peeked.put_into(to);
             if copied == 0 {
                 return Some(Err(EFAULT));
@@ -172,6 +177,20 @@ struct Reader<'a, 'to, 'iter, 'data> {
     has_slept: bool,
 }
 
+/// Wakes another read, if one sleeps and an event is queued.
+///
+/// An event wakes one read. That one may be interrupted, or take another event, or its memory may
+/// never come.
+fn pass_on(evd: &Arc<Evd>, sleepers: &Sleepers) {
+    if !sleepers.readers().has_sleepers() {
+        return;
+    }
+    evd.arm_and_drain(&mut evd.consumer.lock());
+    if evd.queued() != 0 {
+        sleepers.announce_event();
+    }
+}
+
 impl Waiter for Reader<'_, '_, '_, '_> {
     type Output = Result;
 
@@ -180,7 +199,13 @@ impl Waiter for Reader<'_, '_, '_, '_> {
     }
 
     fn take(&mut self, _threshold: u32) -> Option<Result> {
-        self.evd.read_into(self.to)
+        let (evd, sleepers, has_slept) = (self.evd, self.sleepers, self.has_slept);
+        // The wake-up of this read may have been the only one for the event.
+        evd.read_into(self.to, || {
+            if has_slept {
+                pass_on(evd, sleepers);
+            }
+        })
     }
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<Result>) {
@@ -218,16 +243,9 @@ impl Waiter for Reader<'_, '_, '_, '_> {
 
 impl Drop for Reader<'_, '_, '_, '_> {
     /// Passes remaining events to another reader.
-    ///
-    /// An event wakes one reader. That may be this one, which has then taken another event, or was
-    /// interrupted.
     fn drop(&mut self) {
-        if !self.has_slept || !self.sleepers.readers().has_sleepers() {
-            return;
-        }
-        self.evd.arm_and_drain(&mut self.evd.consumer.lock());
-        if self.evd.queued() != 0 {
-            self.sleepers.announce_event();
+        if self.has_slept {
+            pass_on(self.evd, self.sleepers);
         }
     }
 }

@@ -132,6 +132,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Server" => player.server(),
             "Stage" => crate::tests::kill_by_state::stage(&context, port),
             "Host" => crate::tests::kill_by_state::host(&context, port, stop),
+            "Opens" => crate::tests::ia_stat::opens(&context),
             "Clock" => crate::tests::absolute_timeouts::child(&context),
             "Tenant" => crate::tests::user_limits::tenant(&context, port, stop),
             "Shares" => crate::tests::user_device_share::tenant(&context),

@@ -60,7 +60,7 @@ mod hostile_caller;
 mod hostile_listener;
 mod ia;
 mod ia_close;
-mod ia_stat;
+pub mod ia_stat;
 mod immediate;
 pub mod integrity;
 mod interop;

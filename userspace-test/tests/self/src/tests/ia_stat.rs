@@ -21,6 +21,7 @@ tests! {
     failures, 60, "The statistics count a failed operation and a broken connection, and no flushed operation";
     objects, 30, "The statistics count the objects of each kind, waiters, events and memory";
     other_process, 60, "The statistics name the process of an adapter, and kdapltest stat shows it";
+    dead_process, 60, "The statistics of an adapter whose process has ended have no number of a process";
     users, 60, "A user sees its own adapters, and an administrator those of all users";
     kernel_consumer, 60, "An administrator sees the adapter of a kernel module, and no other user does";
     opens_and_closes, 120, "A reader sees each adapter once, in order, while others are opened and closed";
@@ -179,6 +180,42 @@ fn other_process(context: &Context) -> Result<()> {
     shown?;
     let listed = libkdapl::ia_stats()?.into_iter().any(|stat| stat.pid == Some(pid));
     ensure!(!listed, "the killed process is listed");
+    Ok(())
+}
+
+fn dead_process(context: &Context) -> Result<()> {
+    let before = serials()?;
+    let device = context.client.device.as_str();
+    let mut opener = Command::new(std::env::current_exe()?)
+        .args(["--play", "Opens 0 0", "--seed", "1"])
+        .args(context.settings.layout.arguments())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(opener.stdout.take().context("no pipe")?).read_line(&mut line)?;
+    opener.wait()?;
+    let pid: i32 = line.trim().parse().with_context(|| line.clone())?;
+    let new = |stat: &IaStat| !before.contains(&stat.serial) && stat.adapter == device;
+    let found = libkdapl::ia_stats()?.into_iter().find(new);
+    // SAFETY: the process is a child of the one that has ended, and waits to be killed.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let found = found.context("the adapter is not listed")?;
+    same("process", (found.pid, found.is_kernel), (None, false))
+}
+
+/// Runs as the process that opens an adapter and ends. A child keeps the file.
+pub fn opens(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    // SAFETY: the child only sleeps.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        loop {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+    }
+    println!("{child}");
+    std::mem::forget(ia);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Slow and vanishing memory, frees and kills beside reads.
 
+use super::sleeps::{pointers, reader};
 use super::with_file;
 use crate::context::Context;
 use crate::expect::{empty, same};
@@ -10,15 +11,19 @@ use crate::records::{now, poll, read_at, read_events, Edge, EVENT};
 use crate::software::{post_all, take};
 use crate::tests::slow_memory::Withheld;
 use crate::tests::tests;
+use crate::threads::Worker;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Buffer, Close, EvdFlags};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 tests! {
     withheld_memory, 60, "A read whose memory never comes delays no other consumer, and takes only what it gets";
+    passes_wake_up_on, 60, "A read that was woken and whose memory never comes leaves its event to another reader, and its trigger to a waiter";
     vanishing_memory, 120, "Reads into memory that another thread unmaps lose no event and take none twice";
     frees, 240, "Reads, writes and polls end, and nothing is left, while EVDs are freed and IAs closed";
     kills, 120, "Processes that are killed in reads and polls leave nothing behind";
@@ -58,6 +63,53 @@ fn withheld_memory(context: &Context) -> Result<()> {
         ensure!(outcome == Ok(EVENT), "the event that was copied is not returned: {outcome:?}");
         Ok(())
     })
+}
+
+/// Starts a read that sleeps, and whose memory does not come before the page is dropped.
+fn stopped_reader<F: AsFd + Send + Sync + 'static>(
+    context: &Context,
+    file: F,
+    length: usize,
+) -> Result<(Withheld, Worker<Result<usize, i32>>)> {
+    let buffer = Buffer::new(8192)?;
+    let (page, address) = (Withheld::new(buffer.address(0))?, buffer.address(0));
+    let reading = Worker::start(move || {
+        let _kept = buffer;
+        read_at(&file, address, length)
+    })?;
+    reading.asleep_in(context, libc::SYS_read)?;
+    Ok((page, reading))
+}
+
+fn passes_wake_up_on(context: &Context) -> Result<()> {
+    let (evd, file) = with_file(context, 4)?;
+    file.set_nonblocking(false)?;
+    let (page, stopped) = stopped_reader(context, evd.file()?, EVENT)?;
+    let other = reader(context, &Arc::new(file))?;
+    evd.post_se(1)?;
+    let taken = context.until("the other reader has the event", || Ok(other.finished()));
+    drop(page);
+    // Ends the read that has got nothing.
+    evd.post_se(2)?;
+    taken?;
+    same("event of the other reader", pointers(&other.join()??)?, vec![1])?;
+    same("the stopped read", stopped.join()?, Ok(EVENT))?;
+
+    let ia = context.open()?;
+    let (cno, evd) = (ia.create_cno(None)?, ia.create_evd(EvdFlags::SOFTWARE, 4)?);
+    evd.modify_cno(Some(&cno))?;
+    let length = size_of::<libkdapl::sys::kdapl_trigger>();
+    let (page, stopped) = stopped_reader(context, cno.file()?, length)?;
+    let waiting = cno.clone();
+    let waiting = Worker::start(move || waiting.wait(None))?;
+    waiting.asleep(context)?;
+    evd.post_se(1)?;
+    let taken = context.until("the waiter has the trigger", || Ok(waiting.finished()));
+    drop(page);
+    cno.trigger()?;
+    taken?;
+    same("trigger of the waiter", waiting.join()??, Some(evd.handle()))?;
+    same("the stopped read", stopped.join()?, Ok(length))
 }
 
 fn vanishing_memory(context: &Context) -> Result<()> {
