@@ -43,7 +43,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segme
  * @cookie: as of dat_ep_post_send()
  * @flags: as of dat_ep_post_send()
  * @invalidate: DAT_TRUE; with DAT_FALSE the call is dat_ep_post_send()
- * @rmr_context: context of an RMR of the peer, which nobody can use any more when the message arrives
+ * @rmr_context: context of an RMR of the peer, which is invalid from the arrival of the message on
  *
  * Errors:
  * * as dat_ep_post_send()

@@ -7,6 +7,7 @@
 
 mod attr;
 mod error;
+mod file;
 mod ia_base;
 mod objects;
 mod private_data;
@@ -28,6 +29,7 @@ pub(crate) use self::{
 };
 
 pub(super) use self::{
+    file::open_file,
     ia_base::Place,
     objects::Reservation,
     slots::{

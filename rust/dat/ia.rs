@@ -11,6 +11,7 @@ mod consumer;
 mod fmr;
 mod parts;
 mod place;
+mod service_calls;
 mod stat;
 mod tables;
 

@@ -14,7 +14,10 @@ use super::{
     Inner, //
 };
 use crate::{
-    dat::prelude::*,
+    dat::{
+        base::open_file,
+        prelude::*, //
+    },
     sys::{
         record_file::{
             Access,
@@ -24,7 +27,7 @@ use crate::{
             RecordDest,
             RecordFile, //
         },
-        task, //
+        task,
         wait::{
             Deadline,
             SleepResult,
@@ -133,10 +136,7 @@ impl Cno {
     /// INSUFFICIENT_RESOURCES: (memory) without memory; without a subtype above the process's limit
     /// of open files.
     pub(crate) fn open_file(this: Arc<Self>) -> DatResult<PendingFile> {
-        PendingFile::new(c"[kdapl-cno]", this, Access::Read).map_err(|error| match error {
-            ENOMEM => DatError::memory(),
-            _ => Kind::InsufficientResources.into(),
-        })
+        open_file(c"[kdapl-cno]", this, Access::Read)
     }
 }
 

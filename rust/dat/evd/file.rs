@@ -9,8 +9,8 @@
 //! of them.
 //!
 //! A file does not keep its EVD. It finds the EVD by its handle, in the table of the adapter, and
-//! shares with it only the places where threads [sleep](Sleepers). So a process that passes the file
-//! on, and closes its adapter, leaves no event queue behind.
+//! shares with it only the places where threads [sleep](Sleepers). So a process that passes the
+//! file on, and closes its adapter, leaves no event queue.
 //!
 //! A thread arms the completion queues before it sleeps, or reports that there is no event. That
 //! holds for poll too, and for each call that finds the EVD empty while it has a file: with
@@ -28,7 +28,10 @@ use super::{
 };
 use crate::{
     dat::{
-        base::Objects,
+        base::{
+            open_file,
+            Objects, //
+        },
         prelude::*, //
     },
     model::{
@@ -92,10 +95,7 @@ impl EvdFile {
             false => Access::Read,
         };
         let this = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
-        PendingFile::new(c"[kdapl-evd]", this, access).map_err(|error| match error {
-            ENOMEM => DatError::memory(),
-            _ => Kind::InsufficientResources.into(),
-        })
+        open_file(c"[kdapl-evd]", this, access)
     }
 
     /// Returns the EVD; `None` after it was freed.

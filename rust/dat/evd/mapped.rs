@@ -95,8 +95,8 @@ impl Evd {
         record
     }
 
-    /// Reports the receives that a process has taken without a call, and wakes writers that wait for
-    /// the room.
+    /// Reports the receives that a process has taken without a call, and wakes writers that wait
+    /// for the room.
     pub(super) fn note_taken(&self, consumer: &mut Consumer) {
         let Some(ring) = self.queue.mapped.as_ref() else {
             return;

@@ -47,9 +47,9 @@ impl Evd {
     }
 
     /// Queues the pump again if it has stopped for lack of room, and wakes writers that wait for
-    /// room. Called after the consumer took an event, and after a pending event was queued. An event
-    /// that is just being queued may count twice, so a pump that ran at that moment may have found
-    /// too little room.
+    /// room. Called after the consumer took an event, and after a pending event was queued. An
+    /// event that is just being queued may count twice, so a pump that ran at that moment may have
+    /// found too little room.
     pub(super) fn queue_pump_if_needed(self: &Arc<Self>) {
         if self.wakeup.demand.load(Acquire) != 0
             || (self.wakeup.must_notify.load_acquire() && self.is_watched())

@@ -14,7 +14,10 @@ use super::{
         freed,
         hung_up, //
     },
-    disconnecting::flushing,
+    disconnecting::{
+        flushing,
+        on_network as after_end, //
+    },
     step::{
         without_effects,
         StepResult,
@@ -87,19 +90,11 @@ fn removed(last: FinalEvent) -> Transition {
     (Phase::Flushing(last), effects)
 }
 
-/// Reports of the network in [`Phase::GatedEnded`]. Only the device still matters.
+/// Reports of the network in [`Phase::GatedEnded`]. Only the device still matters, as after any end.
 pub(super) fn ended_on_network(last: FinalEvent, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => removed(last),
-        Network::Established
-        | Network::EstablishedGated
-        | Network::PeerRejected
-        | Network::NonPeerRejected
-        | Network::Unreachable
-        | Network::TimedOut
-        | Network::AcceptFailed
-        | Network::PeerDisconnected
-        | Network::Broken => without_effects(Phase::GatedEnded(last)),
+        other => after_end(Phase::GatedEnded(last), other),
     }
 }
 

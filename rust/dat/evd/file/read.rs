@@ -98,8 +98,8 @@ impl Evd {
         (peeked, drained)
     }
 
-    /// Takes the first `count` of these events, unless another thread has taken one of them. Returns
-    /// whether they were taken.
+    /// Takes the first `count` of these events, unless another thread has taken one of them.
+    /// Returns whether they were taken.
     fn take_peeked(self: &Arc<Self>, peeked: &Peeked, count: usize) -> bool {
         let mut consumer = self.consumer.lock();
         let number = u32::try_from(count).unwrap_or(u32::MAX);

@@ -2,8 +2,10 @@
 //! System calls on files of events and triggers, with lengths and addresses that the library does
 //! not use.
 
+use crate::expect::{refused, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::sys::kdapl_event;
+use libkdapl::Type;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
@@ -133,4 +135,22 @@ impl Edge {
         ensure!(start.elapsed() < patience / 2, "epoll was not woken");
         Ok(found)
     }
+}
+
+/// Opens a file while the process may open no further one, which is refused, and then again. Only
+/// the limit was the reason.
+pub fn open_at_limit<F>(open: impl Fn() -> Result<F, libkdapl::Error>) -> Result<F> {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: there is room for the answer.
+    ensure!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) } == 0, "getrlimit");
+    let limit = |rlim_cur| {
+        let limit = libc::rlimit { rlim_cur, ..before };
+        // SAFETY: it is a valid limit.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }
+    };
+    same("setrlimit", limit(3), 0)?;
+    let outcome = open();
+    same("setrlimit", limit(before.rlim_cur), 0)?;
+    refused(outcome.map(drop), Type::INSUFFICIENT_RESOURCES)?;
+    Ok(open()?)
 }

@@ -5,8 +5,8 @@ use super::cno::evd;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{done, empty, refused, refused_as, same};
-use crate::records::{in_time, poll};
+use crate::expect::{done, empty, refused_as, same};
+use crate::records::{in_time, open_at_limit, poll};
 use crate::software::take;
 use crate::threads::Worker;
 use anyhow::{ensure, Result};
@@ -183,18 +183,6 @@ fn errno() -> Option<i32> {
 
 fn open_file_limit(context: &Context) -> Result<()> {
     let cno = context.open()?.create_cno(None)?;
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: there is room for the answer.
-    ensure!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) } == 0, "getrlimit");
-    let limit = |rlim_cur| {
-        let limit = libc::rlimit { rlim_cur, ..before };
-        // SAFETY: it is a valid limit.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }
-    };
-    same("setrlimit", limit(3), 0)?;
-    let outcome = cno.file();
-    same("setrlimit", limit(before.rlim_cur), 0)?;
-    refused(outcome, Type::INSUFFICIENT_RESOURCES)?;
-    // Only the limit was the reason, and no object is left.
-    same("a file", now(&cno.file()?)?, 0)
+    let file = open_at_limit(|| cno.file())?;
+    same("a file", now(&file)?, 0)
 }

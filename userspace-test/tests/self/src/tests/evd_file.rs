@@ -12,14 +12,16 @@ pub mod writes;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{done, errno, refused, same};
+use crate::expect::{done, errno, same};
 use crate::raw::Page;
-use crate::records::{cookies, nonblocking, now, read_at, read_events, read_pieces, word, EVENT};
+use crate::records::{
+    cookies, nonblocking, now, open_at_limit, read_at, read_events, read_pieces, word, EVENT,
+};
 use crate::software::software;
 use anyhow::{ensure, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;
-use libkdapl::{DtoOperation, Evd, EvdFile, Type};
+use libkdapl::{DtoOperation, Evd, EvdFile};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 tests! {
@@ -200,18 +202,6 @@ fn fails(call: &str, result: isize, errno: i32) -> Result<()> {
 
 fn open_file_limit(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: there is room for the answer.
-    ensure!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) } == 0, "getrlimit");
-    let limit = |rlim_cur| {
-        let limit = libc::rlimit { rlim_cur, ..before };
-        // SAFETY: it is a valid limit.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }
-    };
-    same("setrlimit", limit(3), 0)?;
-    let outcome = evd.file();
-    same("setrlimit", limit(before.rlim_cur), 0)?;
-    refused(outcome, Type::INSUFFICIENT_RESOURCES)?;
-    // Only the limit was the reason, and no object is left.
-    same("a file", now(&evd.file()?)?, libc::POLLOUT)
+    let file = open_at_limit(|| evd.file())?;
+    same("a file", now(&file)?, libc::POLLOUT)
 }

@@ -9,6 +9,7 @@ use crate::end::{End, Pair, Shape};
 use crate::expect::{connection, connection_over, done, dto, same};
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
+use libkdapl::sys::kdapl_ia_stat;
 use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, Ia, IaStat, Segment};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -44,6 +45,12 @@ fn serials() -> Result<Vec<u64>> {
     Ok(libkdapl::ia_stats()?.iter().map(|stat| stat.serial).collect())
 }
 
+/// Returns the statistics of the adapter with this serial number.
+fn by_serial(serial: u64) -> Result<kdapl_ia_stat> {
+    let found = libkdapl::ia_stats()?.into_iter().find(|stat| stat.serial == serial);
+    Ok(found.context("the adapter is not listed")?.raw)
+}
+
 /// A connected pair, and the serial numbers of its adapters.
 struct Scene {
     pair: Pair,
@@ -61,11 +68,6 @@ impl Scene {
         let pair = Pair::between(context, &client_ia, &server_ia, shape)?;
         Ok(Self { pair, client, server })
     }
-
-    fn of(&self, serial: u64) -> Result<libkdapl::sys::kdapl_ia_stat> {
-        let found = libkdapl::ia_stats()?.into_iter().find(|stat| stat.serial == serial);
-        Ok(found.context("the adapter is not listed")?.raw)
-    }
 }
 
 fn traffic(context: &Context) -> Result<()> {
@@ -74,7 +76,7 @@ fn traffic(context: &Context) -> Result<()> {
     for cookie in 0..10 {
         server.receive(0, LENGTH, cookie)?;
     }
-    same("receives", scene.of(scene.server)?.receives_outstanding, 10)?;
+    same("receives", by_serial(scene.server)?.receives_outstanding, 10)?;
     for cookie in 0..7 {
         client.send(0, LENGTH, cookie)?;
         done(&context.next(&client.request)?, DtoOperation::Send, LENGTH as u64, cookie)?;
@@ -82,7 +84,7 @@ fn traffic(context: &Context) -> Result<()> {
     }
     client.write(0, 1000, server.lmr.remote_segment(0, 1000), 8)?;
     done(&context.next(&client.request)?, DtoOperation::RdmaWrite, 1000, 8)?;
-    let (ours, theirs) = (scene.of(scene.client)?, scene.of(scene.server)?);
+    let (ours, theirs) = (by_serial(scene.client)?, by_serial(scene.server)?);
     same("requests", (ours.requests, ours.request_bytes), (8, 7 * LENGTH as u64 + 1000))?;
     same("receives", (theirs.receives, theirs.receive_bytes), (7, 7 * LENGTH as u64))?;
     same("requests of the server", theirs.requests, 0)?;
@@ -95,7 +97,7 @@ fn traffic(context: &Context) -> Result<()> {
     connection_over(&context.next(&server.connect)?)?;
     client.ep.free()?;
     server.ep.free()?;
-    let (ours, theirs) = (scene.of(scene.client)?, scene.of(scene.server)?);
+    let (ours, theirs) = (by_serial(scene.client)?, by_serial(scene.server)?);
     same("requests of the freed endpoint", ours.requests, 8)?;
     same("receives of the freed endpoint", theirs.receives, 7)?;
     same("endpoints", (ours.eps, theirs.eps), (0, 0))?;
@@ -119,7 +121,7 @@ fn failures(context: &Context) -> Result<()> {
     ensure!(write.status != DtoStatus::Success, "the write succeeded");
     dto(&context.next(&client.recv)?, DtoOperation::Receive, DtoStatus::Flushed)?;
     connection_over(&context.next(&client.connect)?)?;
-    let ours = scene.of(scene.client)?;
+    let ours = by_serial(scene.client)?;
     let failed = u64::from(write.status != DtoStatus::Flushed);
     same("failures", ours.failures, failed)?;
     same("requests", (ours.requests, ours.receives), (0, 0))?;
@@ -139,10 +141,7 @@ fn objects(context: &Context) -> Result<()> {
     let csp = ia.create_csp(None, &requests)?;
     let rmr = ia.create_rmr(&end.pz)?;
     software.post_se(1)?;
-    let now = || -> Result<_> {
-        let found = libkdapl::ia_stats()?.into_iter().find(|stat| stat.serial == serial);
-        Ok(found.context("the adapter is not listed")?.raw)
-    };
+    let now = || by_serial(serial);
     let raw = now()?;
     same("PZ, LMR, RMR", (raw.pzs, raw.lmrs, raw.rmrs), (1, 1, 1))?;
     // Three of the endpoint, two here, and the asynchronous one.
