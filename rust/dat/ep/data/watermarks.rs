@@ -69,6 +69,8 @@ impl Ep {
     /// * INVALID_STATE if the Endpoint was freed;
     /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn set_watermarks(self: &Arc<Self>, marks: Marks) -> DatResult {
+        // A connect waits for the lock in `rdma_cm`'s handler, so its holder never waits for memory.
+        let watch = KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         // The EVD stays the same.
         let _preposted = self.preposted.lock();
         let evd = self.recv_evd()?;
@@ -77,13 +79,13 @@ impl Ep {
             drop(old);
             return Ok(());
         }
-        let mut watch = KBox::new(
+        let mut watch = KBox::write(
+            watch,
             RecvWatch {
                 watermarks: Watermarks::new(marks, 0),
                 _reports: evd.report_receives(),
             },
-            GFP_KERNEL_ACCOUNT,
-        )?;
+        );
         // Dropped after the locks.
         let old = self.with_queued_receives(&evd, |inner, count| {
             watch.watermarks.add(count);
