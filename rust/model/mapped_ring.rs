@@ -17,6 +17,11 @@
 //! The process may write anything to the head. So the kernel keeps the tail, and looks at the head
 //! anew each time. A head that is not within one ring's length before the tail is invalid: the ring
 //! then has neither events nor room. The process has lost these events, and nothing else.
+//!
+//! A process that finds the ring empty makes a call, since events may be left in the EVD's own ring
+//! or in a completion queue. The kernel spares it that call with a [claim](MappedRing::claim_empty)
+//! that there are none. A producer [retracts](MappedRing::retract_empty) the claim after it has
+//! queued an event.
 
 use super::{
     atomic::{
@@ -36,6 +41,8 @@ pub(crate) struct SharedWords<'a> {
     pub(crate) tail: &'a AtomicU32,
     /// Not 0 while the process has to take events by calls, and to call after it has taken one.
     pub(crate) calls_only: &'a AtomicU32,
+    /// Not 0 while the kernel claims that it has no further events.
+    pub(crate) empty: &'a AtomicU32,
     /// The records. The process cannot write them.
     pub(crate) records: &'a [AtomicU64],
 }
@@ -185,6 +192,35 @@ impl<M: SharedMemory> MappedRing<M> {
     /// has advanced the head, or the caller reads the new head after this.
     pub(crate) fn set_calls_only(&self, calls_only: bool) {
         self.memory.words().calls_only.swap(calls_only.into());
+    }
+
+    /// Claims that the kernel has no events but those of the ring, if `is_empty` returns `true`.
+    /// The process then need not call if it finds the ring empty.
+    ///
+    /// `is_empty` is called after the claim. So it sees an event, or another reason against the
+    /// claim, that appeared before, and one that appears later [retracts](Self::retract_empty) the
+    /// claim. The caller holds the EVD's consumer lock.
+    pub(crate) fn claim_empty(&self, is_empty: impl FnOnce() -> bool) {
+        let empty = self.memory.words().empty;
+        empty.swap(1);
+        if !is_empty() {
+            empty.swap(0);
+        }
+    }
+
+    /// Retracts the claim that there are no other events. The caller has queued an event before, or
+    /// made the reason visible why the process has to call.
+    ///
+    /// An exchange, because a store could take effect before the event is visible.
+    ///
+    /// Context: any, including hard IRQ.
+    pub(crate) fn retract_empty(&self) {
+        self.memory.words().empty.swap(0);
+    }
+
+    /// Checks whether the kernel claims that it has no other events.
+    pub(crate) fn claims_empty(&self) -> bool {
+        self.memory.words().empty.load_acquire() != 0
     }
 
     /// Returns the index of the oldest record, or `None` if the head is invalid.

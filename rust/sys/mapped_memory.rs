@@ -155,6 +155,7 @@ fn forbid(area: Area, vma: &VmaNew) -> Result {
 const TAIL: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, tail) / 4;
 const FLAGS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, flags) / 4;
 const SLOTS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, slots) / 4;
+const EMPTY: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, empty) / 4;
 
 /// Field of `struct kdapl_mapped_index`, in words of 32 bits.
 const HEAD: usize = core::mem::offset_of!(bindings::kdapl_mapped_index, head) / 4;
@@ -165,6 +166,7 @@ impl SharedMemory for MappedMemory {
             head: self.index.word(HEAD),
             tail: self.ring.word(TAIL),
             calls_only: self.ring.word(FLAGS),
+            empty: self.ring.word(EMPTY),
             records: self.events.long_words(),
         }
     }

@@ -639,7 +639,7 @@ struct kdapl_evd_fd {
  * @tail: index after the newest event. The kernel advances it.
  * @flags: KDAPL_MAPPED_*
  * @slots: number of slots: a power of two
- * @pad: 0
+ * @empty: not 0 while no event is queued but the mapped ones
  *
  * The slot of an index is its remainder by @slots. The slots are the second page: an array of
  * struct kdapl_event.
@@ -648,7 +648,7 @@ struct kdapl_mapped_ring {
 	__u32 tail;
 	__u32 flags;
 	__u32 slots;
-	__u32 pad;
+	__u32 empty;
 };
 
 /**

@@ -246,8 +246,9 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallR
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallResult {
     let (evd, events) = parts(client, message)?;
-    let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record))?;
-    answer(message, taken);
+    let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record));
+    evd.claim_empty();
+    answer(message, taken?);
     Ok(())
 }
 

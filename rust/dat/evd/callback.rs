@@ -16,6 +16,7 @@ use kernel::sync::{
 
 impl cq::Handler for Evd {
     fn completed(this: ArcBorrow<'_, Self>) {
+        this.retract_empty();
         // With UNSIGNALLED, only the completion itself says whether it wakes. The callback must not
         // poll, so the pump does, and notifies.
         let looks_first = this.mode() == WakeMode::Unsignalled;

@@ -186,13 +186,15 @@ impl Evd {
 
     /// Replaces the CNO, and releases the slot at the old one. The caller drops the old attachment.
     fn replace_cno(&self, new: Option<Attachment>) -> Option<Attachment> {
-        self.wakeup.link.change(|inner| {
+        let old = self.wakeup.link.change(|inner| {
             let old = core::mem::replace(&mut inner.attachment, new);
             if let Some(Attachment { cno, slot }) = &old {
                 cno.detach(*slot);
             }
             old
-        })
+        });
+        self.retract_empty();
+        old
     }
 
     /// Releases the CNO.
@@ -206,6 +208,7 @@ impl Evd {
     /// Context: process; sleeps.
     pub(crate) fn enable(self: &Arc<Self>, enabled: bool) {
         self.wakeup.link.change(|inner| inner.enabled = enabled);
+        self.retract_empty();
         self.offer();
     }
 

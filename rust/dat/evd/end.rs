@@ -11,6 +11,8 @@ impl Evd {
     /// Releases the completion queues. No more are added.
     pub(in crate::dat) fn release_device(&self) {
         let queues = self.consumer.lock().cqs.close();
+        // No callback comes any more.
+        self.retract_empty();
         drop(queues);
     }
 

@@ -84,6 +84,7 @@ impl EvdFile {
         let evd = evds.get(handle)?;
         let sleepers = evd.sleepers()?;
         sleepers.file_opened();
+        evd.retract_empty();
         let this = Self {
             evds: evds.clone(),
             handle,

@@ -6,6 +6,11 @@
 //! A call that takes an event and finds more hands those over to the mapped ring, and the process
 //! takes them without a call. The kernel learns of that when it looks at the head. While some party
 //! waits for it, the process is told to call.
+//!
+//! A call that leaves nothing behind arms the completion queues, and claims that the EVD is empty
+//! but for the mapped events. Until the claim is retracted, the process polls without a call. A post
+//! to an Endpoint hands the completions over that have arrived since, so a process that keeps many
+//! DTOs in flight makes no other calls than posts.
 
 use super::{
     Consumer,
@@ -15,9 +20,11 @@ use crate::{
     dat::prelude::*,
     model::{
         completion::WakeMode,
+        direct_event::DrainEnd,
         event::Record,
         mapped_ring::MappedRing, //
     },
+    rdma::cq::Armed,
     sys::mapped_memory::{
         Area,
         MappedMemory, //
@@ -129,11 +136,73 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(crate) fn hand_over(self: &Arc<Self>) {
+        if let Some(mapped) = self.queue.mapped.as_ref() {
+            self.hand_over_to(mapped, &mut self.consumer.lock());
+        }
+    }
+
+    /// As [`Evd::hand_over`], with the completions that have arrived. Does nothing if none has, or
+    /// while another thread takes events.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn hand_over_arrived(self: &Arc<Self>) {
         let Some(mapped) = self.queue.mapped.as_ref() else {
             return;
         };
-        let mut consumer = self.consumer.lock();
-        self.note_taken(&mut consumer);
+        if mapped.claims_empty() {
+            return;
+        }
+        if let Some(mut consumer) = self.consumer.try_lock() {
+            let drained = self.drain_to_ring(&mut consumer);
+            self.hand_over_to(mapped, &mut consumer);
+            if drained == DrainEnd::Complete {
+                self.claim_empty_with(mapped, &consumer);
+            }
+        }
+    }
+
+    /// Claims that the EVD is empty but for the mapped events, if it is: the process need not call
+    /// before the next event. The claim arms the completion queues.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn claim_empty(&self) {
+        if let Some(mapped) = self.queue.mapped.as_ref() {
+            self.claim_empty_with(mapped, &self.consumer.lock());
+        }
+    }
+
+    fn claim_empty_with(&self, mapped: &MappedRing<MappedMemory>, consumer: &Consumer) {
+        let is_empty = || {
+            self.queue.ring.is_empty_to_consumer()
+                && !self.needs_calls()
+                && consumer.cqs.is_open()
+                && consumer.cqs.arm(false) == Armed::Empty
+        };
+        // An EVD that is not empty is not worth the exchanges.
+        if self.queue.ring.is_empty_to_consumer() {
+            mapped.claim_empty(is_empty);
+        }
+    }
+
+    /// Checks whether a process has to call if it finds the EVD empty: completion flags decide which
+    /// completion notifies, or the call prepares the next trigger of a CNO or wake-up of a file.
+    fn needs_calls(&self) -> bool {
+        self.mode() != WakeMode::Threshold || self.wakeup.link.is_live() || self.has_file()
+    }
+
+    /// Retracts the claim that the EVD is empty. The caller has queued an event, or has changed
+    /// something else that the claim depends on.
+    ///
+    /// Context: any, including hard IRQ.
+    #[inline(always)]
+    pub(super) fn retract_empty(&self) {
+        if let Some(mapped) = self.queue.mapped.as_ref() {
+            mapped.retract_empty();
+        }
+    }
+
+    fn hand_over_to(self: &Arc<Self>, mapped: &MappedRing<MappedMemory>, consumer: &mut Consumer) {
+        self.note_taken(consumer);
         let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
         if is_reported || self.mode() != WakeMode::Threshold {
             return;

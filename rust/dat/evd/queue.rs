@@ -210,11 +210,15 @@ impl Evd {
             return Ok(T::default());
         }
         let record = event.encode(self.handle);
-        let mut producer = self.queue.producer.lock();
-        if !self.fits(&producer, limit) {
-            return Err(ring::RingFull);
-        }
-        push(&self.queue.ring, &mut producer.slots, &record)
+        let pushed = {
+            let mut producer = self.queue.producer.lock();
+            if !self.fits(&producer, limit) {
+                return Err(ring::RingFull);
+            }
+            push(&self.queue.ring, &mut producer.slots, &record)?
+        };
+        self.retract_empty();
+        Ok(pushed)
     }
 
     /// Queues an event into a reserved slot.
@@ -227,6 +231,7 @@ impl Evd {
         };
         // Does not fail: the slot is reserved.
         if let Ok(queued) = pushed {
+            self.retract_empty();
             self.announce(queued);
         }
     }

@@ -49,6 +49,7 @@ impl JoinPermit {
     /// Adds the streams to the EVD. The caller then creates each with [`JoinPermit::stream`].
     pub(in crate::dat) fn join(&self) {
         self.evd.cqs.streams.fetch_add(self.difference, Full);
+        self.evd.retract_empty();
     }
 
     /// Creates one of the streams.

@@ -99,6 +99,13 @@ impl Error {
         Self::Dat(DatError { call, code })
     }
 
+    /// Returns the error that the kernel returns for a dequeue that finds no event.
+    pub(crate) fn queue_empty(call: &'static str) -> Self {
+        /// `DAT_CLASS_ERROR`.
+        const CLASS_ERROR: u32 = 0x8000_0000;
+        Self::dat(call, CLASS_ERROR | (u32::from(Type::QUEUE_EMPTY.0) << 16))
+    }
+
     /// Returns the DAT type, if this is a DAT error.
     #[must_use]
     pub fn kind(&self) -> Option<Type> {

@@ -2,7 +2,7 @@
 //! Event Dispatchers (EVDs): queues of events.
 
 use crate::cno::Cno;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::file::EvdFile;
 use crate::flags::EvdFlags;
@@ -146,7 +146,13 @@ impl Evd {
     /// # Errors
     /// `QUEUE_EMPTY` if there is none (see [`Error::is_empty`](crate::Error::is_empty)).
     pub fn dequeue(&self) -> Result<(Event, u32)> {
-        self.take(call::EVD_DEQUEUE, Until::NOW, 1)
+        // Read before the mapped events: an event that is handed over later retracts the claim.
+        let empty = self.claims_empty();
+        match self.take_mapped(1) {
+            Some((event, nmore)) => Ok((Event::decode(self.device(), &event)?, nmore)),
+            None if empty => Err(Error::queue_empty(call::EVD_DEQUEUE.name())),
+            None => self.take_by_call(call::EVD_DEQUEUE, Until::NOW, 1),
+        }
     }
 
     /// Takes up to `most` events in their order, but no more than [`KDAPL_EVENTS_MAX`], in one
@@ -164,9 +170,18 @@ impl Evd {
         until: Until,
         threshold: i32,
     ) -> Result<(Event, u32)> {
-        if let Some((event, nmore)) = self.take_mapped(threshold) {
-            return Ok((Event::decode(self.device(), &event)?, nmore));
+        match self.take_mapped(threshold) {
+            Some((event, nmore)) => Ok((Event::decode(self.device(), &event)?, nmore)),
+            None => self.take_by_call(call, until, threshold),
         }
+    }
+
+    fn take_by_call(
+        &self,
+        call: Call<kdapl_evd_wait>,
+        until: Until,
+        threshold: i32,
+    ) -> Result<(Event, u32)> {
         let mut event = kdapl_event::default();
         let room = std::slice::from_mut(&mut event);
         let (_, nmore) = self.take_into(call, until, threshold, room)?;
@@ -181,7 +196,10 @@ impl Evd {
         most: usize,
     ) -> Result<(Vec<Event>, u32)> {
         let mut room = vec![kdapl_event::default(); most.min(KDAPL_EVENTS_MAX as usize)];
+        // Read before the mapped events, as for `dequeue`.
+        let empty = call.request() == call::EVD_DEQUEUE.request() && self.claims_empty();
         let (taken, nmore) = match self.take_mapped_into(threshold, &mut room) {
+            (0, _) if empty && most != 0 => return Err(Error::queue_empty(call.name())),
             (0, _) => self.take_into(call, until, threshold, &mut room)?,
             mapped => mapped,
         };
@@ -213,6 +231,12 @@ impl Evd {
             self.map_events();
         }
         Ok(((message.taken as usize).min(room.len()), message.nmore))
+    }
+
+    /// Checks whether the kernel claims that no events are queued but the mapped ones.
+    fn claims_empty(&self) -> bool {
+        let mapped = self.0.mapped.get().and_then(Option::as_ref);
+        mapped.is_some_and(|mapped| !mapped.calls_only() && mapped.claims_empty())
     }
 
     /// Takes the oldest event without a system call, if it is mapped and one event is enough. Also

@@ -122,6 +122,14 @@ impl MappedEvents {
         flags.load(Ordering::SeqCst) & KDAPL_MAPPED_CALLS_ONLY != 0
     }
 
+    /// Checks whether the kernel claims that no events are queued but the mapped ones. If
+    /// [`pop`](Self::pop) then finds none, the queue was empty.
+    #[must_use]
+    pub fn claims_empty(&self) -> bool {
+        let empty = self.ring_word(std::mem::offset_of!(kdapl_mapped_ring, empty));
+        empty.load(Ordering::Acquire) != 0
+    }
+
     /// Returns the number of events.
     #[must_use]
     pub fn len(&self) -> u32 {

@@ -84,6 +84,7 @@ mod limits;
 pub mod limits_reached;
 mod lists;
 mod many_connections;
+mod mapped_empty;
 mod mapped_events;
 mod memory;
 mod message_before_confirmation;
@@ -162,6 +163,7 @@ pub fn all() -> Vec<Test> {
         wait::TESTS,
         absolute_timeouts::TESTS,
         dequeue_many::TESTS,
+        mapped_empty::TESTS,
         mapped_events::TESTS,
         evd_resize::TESTS,
         evd_file::TESTS,

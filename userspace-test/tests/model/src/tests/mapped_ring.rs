@@ -23,17 +23,19 @@ pub(super) struct Memory {
     head: AtomicU32,
     tail: AtomicU32,
     calls_only: AtomicU32,
+    empty: AtomicU32,
     records: Vec<AtomicU64>,
 }
 
 impl Memory {
     fn for_records(count: usize) -> Self {
-        let [head, tail, calls_only] = [0; 3].map(AtomicU32::new);
+        let [head, tail, calls_only, empty] = [0; 4].map(AtomicU32::new);
         let records = (0..count * 8).map(|_| AtomicU64::new(0)).collect();
         Self {
             head,
             tail,
             calls_only,
+            empty,
             records,
         }
     }
@@ -45,6 +47,7 @@ impl SharedMemory for Memory {
             head: &self.head,
             tail: &self.tail,
             calls_only: &self.calls_only,
+            empty: &self.empty,
             records: &self.records,
         }
     }
@@ -70,6 +73,21 @@ fn the_process_is_told_to_call() {
         ring.set_calls_only(calls_only);
         assert_eq!(ring.memory().calls_only.load(), u32::from(calls_only));
     }
+}
+
+#[test]
+fn the_claim_is_checked_after_it_was_made() {
+    let ring = ring(8);
+    assert!(!ring.claims_empty());
+    for is_empty in [true, false, true] {
+        ring.claim_empty(|| {
+            assert!(ring.claims_empty(), "the check comes after the claim");
+            is_empty
+        });
+        assert_eq!(ring.claims_empty(), is_empty);
+    }
+    ring.retract_empty();
+    assert!(!ring.claims_empty());
 }
 
 #[test]

@@ -26,6 +26,7 @@ struct Memory {
     head: AtomicU32,
     tail: AtomicU32,
     calls_only: AtomicU32,
+    empty: AtomicU32,
     records: Vec<AtomicU64>,
 }
 
@@ -35,18 +36,20 @@ impl SharedMemory for Memory {
             head: &self.head,
             tail: &self.tail,
             calls_only: &self.calls_only,
+            empty: &self.empty,
             records: &self.records,
         }
     }
 }
 
 fn ring(slots: u32) -> Arc<MappedRing<Memory>> {
-    let [head, tail, calls_only] = [0; 3].map(AtomicU32::new);
+    let [head, tail, calls_only, empty] = [0; 4].map(AtomicU32::new);
     let records = (0..slots * 8).map(|_| AtomicU64::new(0)).collect();
     let memory = Memory {
         head,
         tail,
         calls_only,
+        empty,
         records,
     };
     Arc::new(MappedRing::new(memory, slots).expect("a ring"))
@@ -138,4 +141,67 @@ fn two_threads_take_each_record_once() {
         taken.sort_unstable();
         assert_eq!(taken, [Some(0), Some(1)]);
     });
+}
+
+/// A producer queues an event while another thread claims that there is none.
+fn retracted(retract: impl Fn(&MappedRing<Memory>) + Send + Sync + Copy + 'static) {
+    explore(move || {
+        let (ring, queued) = (ring(1), Arc::new(AtomicU32::new(0)));
+        let producer = thread::spawn({
+            let (ring, queued) = (ring.clone(), queued.clone());
+            move || {
+                queued.add(1);
+                retract(&ring);
+            }
+        });
+        ring.claim_empty(|| queued.load() == 0);
+        producer.join().unwrap();
+        assert!(!ring.claims_empty(), "a lost event");
+    });
+}
+
+#[test]
+fn a_claim_does_not_hide_a_new_event() {
+    retracted(MappedRing::retract_empty);
+}
+
+/// What the claim relies on: an exchange.
+#[test]
+#[should_panic(expected = "a lost event")]
+fn a_claim_that_a_store_retracts_hides_an_event() {
+    retracted(|ring| ring.memory().empty.store_release(0));
+}
+
+/// A process looks for an event while the kernel hands it over and then claims that it has no
+/// others.
+fn found_while_handed_over(
+    find: impl Fn(&MappedRing<Memory>) -> bool + Send + Sync + Copy + 'static,
+) {
+    explore(move || {
+        let ring = ring(1);
+        let kernel = thread::spawn({
+            let ring = ring.clone();
+            move || {
+                ring.push(&record(0)).expect("room");
+                ring.claim_empty(|| true);
+            }
+        });
+        let found = find(&ring);
+        kernel.join().unwrap();
+        assert!(found, "an event was overlooked");
+    });
+}
+
+#[test]
+fn an_event_that_is_handed_over_is_not_overlooked() {
+    found_while_handed_over(|ring| {
+        let empty = ring.claims_empty();
+        take(ring).is_some() || !empty
+    });
+}
+
+#[test]
+#[should_panic(expected = "an event was overlooked")]
+fn a_claim_that_is_read_after_the_ring_overlooks_an_event() {
+    found_while_handed_over(|ring| take(ring).is_some() || !ring.claims_empty());
 }
