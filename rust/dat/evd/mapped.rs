@@ -8,9 +8,9 @@
 //! waits for it, the process is told to call.
 //!
 //! A call that leaves nothing behind arms the completion queues, and claims that the EVD is empty
-//! but for the mapped events. Until the claim is retracted, the process polls without a call. A post
-//! to an Endpoint hands the completions over that have arrived since, so a process that keeps many
-//! DTOs in flight makes no other calls than posts.
+//! but for the mapped events. Until the claim is retracted, the process polls without a call. A
+//! post to an Endpoint hands over the completions that have arrived since. So a process that keeps
+//! many DTOs in flight makes hardly another call than its posts.
 
 use super::{
     Consumer,
@@ -184,8 +184,9 @@ impl Evd {
         }
     }
 
-    /// Checks whether a process has to call if it finds the EVD empty: completion flags decide which
-    /// completion notifies, or the call prepares the next trigger of a CNO or wake-up of a file.
+    /// Checks whether a process has to call if it finds the EVD empty: completion flags decide
+    /// which completion notifies, or the call prepares the next trigger of a CNO or wake-up of a
+    /// file.
     fn needs_calls(&self) -> bool {
         self.mode() != WakeMode::Threshold || self.wakeup.link.is_live() || self.has_file()
     }

@@ -21,7 +21,7 @@ tests! {
     handed_over, 20, "A post hands completions over that have arrived, and claims that there are no others";
     retracted, 30, "A software event, a CNO, a file and completion flags retract the claim";
     ended, 20, "A free of the EVD, a close of the IA and a removal of the device retract the claim";
-    nothing_is_lost, 120, "Threads that poll by memory get each completion and each software event once";
+    nothing_is_lost, 120, "Threads that poll by memory get each completion once, and the disconnect";
 }
 
 /// Creates an EVD, and maps it.
