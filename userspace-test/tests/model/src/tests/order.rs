@@ -10,11 +10,26 @@ use crate::rust::model::code::{
     Order, //
 };
 
-/// Headers that declare the exported calls.
-const HEADERS: [&str; 2] = [
-    include_str!("../../../../../include/rdma/kdat.h"),
-    include_str!("../../../../../include/rdma/kdat_ib_extensions.h"),
-];
+/// Header that consumers include.
+const HEADER: &str = include_str!("../../../../../include/rdma/kdat.h");
+
+/// Header of the InfiniBand extensions.
+const EXTENSIONS: &str = include_str!("../../../../../include/rdma/kdat_ib_extensions.h");
+
+/// Lists the headers that [`HEADER`] includes, each with its text.
+macro_rules! parts {
+    ($($name:literal)+) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../../../../include/rdma/kdat/", $name, ".h")),
+        )),+]
+    };
+}
+
+const PARTS: &[(&str, &str)] = parts! {
+    "types" "error" "event" "ia" "pz" "lmr" "rmr" "evd" "cno" "ep" "connect" "post" "srq" "service"
+    "cr"
+};
 
 /// Lists calls, each with its name.
 macro_rules! calls {
@@ -114,11 +129,22 @@ fn names(arg: Arg) -> &'static [&'static str] {
     }
 }
 
+/// Returns the headers that declare the exported calls.
+fn headers() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(|part| part.1).chain([EXTENSIONS])
+}
+
+/// Returns the text before and after the name of an exported call in its declaration.
+fn declaration(call: &str) -> (&'static str, &'static str) {
+    let start = format!("\nDAT_RETURN {call}(");
+    headers()
+        .find_map(|header| header.split_once(&start))
+        .expect(call)
+}
+
 /// Returns the names of the arguments of an exported call.
 fn parameters(call: &str) -> Vec<&'static str> {
-    let start = format!("\nDAT_RETURN {call}(");
-    let declared = HEADERS.iter().find_map(|header| header.split_once(&start));
-    let (_, rest) = declared.expect("a declaration");
+    let (_, rest) = declaration(call);
     let (list, _) = rest.split_once(");").expect("its end");
     let name = |parameter: &'static str| parameter.rsplit([' ', '*']).next().expect("a name");
     list.split(',').map(name).collect()
@@ -130,6 +156,18 @@ fn is_other(order: &Order, arg: Arg) -> bool {
 
 fn number(order: &Order, arg: Arg) -> u32 {
     DatError::Invalid(arg).code(order) - 0x8006_0000 - 36
+}
+
+#[test]
+fn the_header_includes_each_part() {
+    let included = HEADER
+        .lines()
+        .filter_map(|line| line.strip_prefix("#include <rdma/kdat/"));
+    let included: Vec<_> = included
+        .filter_map(|name| name.strip_suffix(".h>"))
+        .collect();
+    let parts: Vec<_> = PARTS.iter().map(|part| part.0).collect();
+    assert_eq!(included, parts);
 }
 
 #[test]
@@ -153,9 +191,7 @@ fn each_argument_has_the_position_of_the_header() {
 
 #[test]
 fn each_exported_call_has_an_order() {
-    let declared = HEADERS
-        .iter()
-        .flat_map(|header| header.split("\nDAT_RETURN "));
+    let declared = headers().flat_map(|header| header.split("\nDAT_RETURN "));
     let mut declared: Vec<_> = declared
         .filter_map(|text| text.split_once('('))
         .map(|(name, _)| name)
@@ -199,9 +235,7 @@ fn the_other_arguments_have_their_numbers() {
 #[test]
 fn each_call_is_described_with_all_its_arguments() {
     for (call, _) in EXPORTED {
-        let start = format!("\nDAT_RETURN {call}(");
-        let declared = HEADERS.iter().find_map(|header| header.split_once(&start));
-        let (before, _) = declared.expect("a declaration");
+        let (before, _) = declaration(call);
         let comment = before.strip_suffix("*/").expect(call);
         let (_, description) = comment.rsplit_once("/**\n").expect("kernel-doc");
         assert!(
