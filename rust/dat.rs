@@ -62,8 +62,8 @@
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
 //! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered a CNO; the agent |
 //! | `Srq::inner` | spinlock, irq-safe | slots, queue and members of an SRQ |
-//! | `Pz::regions` | spinlock, irq-safe | the memory that the LMR contexts of a Protection Zone name |
-//! | `Pz::bound` | spinlock, irq-safe | the memory that the RMR contexts of a Protection Zone name |
+//! | `Pz::regions` | spinlock, irq-safe | the memory that LMR contexts of a Protection Zone name |
+//! | `Pz::bound` | spinlock, irq-safe | the memory that RMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //! | `EpContext::past_traffic` | spinlock, irq-safe | counts of Endpoints that were freed |
 //!
@@ -81,8 +81,9 @@
 //!
 //! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
 //! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
-//! registration, of which each page costs if the machine copies it (swiotlb). The objects that posts name
-//! are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without a lock.
+//! registration, of which each page costs if the machine copies it (swiotlb). The objects that
+//! posts name are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without
+//! a lock.
 //!
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.

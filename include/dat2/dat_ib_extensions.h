@@ -123,7 +123,7 @@ typedef struct dat_ib_extension_event_data {
 			 (DAT_LMR_TRIPLET *)(local), (cookie), (DAT_RMR_TRIPLET *)(remote),	\
 			 (DAT_UINT32)(immed_data), (DAT_COMPLETION_FLAGS)(flags))
 
-/** Posts an addition to 64 bits of the peer's memory. Writes their previous value to the segment. */
+/** Posts an addition to 64 bits of the peer's memory. The segment gets their previous value. */
 #define dat_ib_post_fetch_and_add(ep, add, local, cookie, remote, flags)			\
 	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_FETCH_AND_ADD_OP, (DAT_UINT64)(add),		\
 			 (DAT_LMR_TRIPLET *)(local), (cookie), (DAT_RMR_TRIPLET *)(remote),	\

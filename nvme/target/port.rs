@@ -58,8 +58,8 @@ struct Listener {
 }
 
 impl Listener {
-    /// Stops to listen, and ends the queues of the listener. Waits for the upcall in progress, which
-    /// waits for nothing of the core. The handler has references to the port and the adapter.
+    /// Stops to listen, and ends the queues of the listener. Waits for the upcall in progress,
+    /// which waits for nothing of the core. The handler has references to the port and the adapter.
     fn stop(self) {
         drop(self.psp);
         self.evd.free();

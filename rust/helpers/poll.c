@@ -4,7 +4,8 @@
 
 #include "helpers.h"
 
-void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head, struct poll_table_struct *table)
+void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head,
+			    struct poll_table_struct *table)
 {
 	poll_wait(file, head, table);
 }

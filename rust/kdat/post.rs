@@ -171,8 +171,8 @@ impl Dto {
         Self { more, ..self }
     }
 
-    /// Checks that memory to transfer is of a Protection Zone (PZ). The contexts of two zones may be
-    /// the same numbers.
+    /// Checks that memory to transfer is of a Protection Zone (PZ). The contexts of two zones may
+    /// be the same numbers.
     ///
     /// # Errors
     ///

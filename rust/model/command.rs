@@ -12,7 +12,7 @@
 //!            cancel: the canceller becomes the owner, and completes the command
 //!          +----------------------------------------------------------------+
 //!          |                                                                v
-//!       parked <------------------ park: no note since `begin` ---------- owned --- finish ---> done
+//!       parked <------------------ park: no note since `begin` ---------- owned -- finish --> done
 //! ```
 //!
 //! A wake-up that finds the command owned sets the note WOKEN. The owner clears it before it looks

@@ -2,8 +2,8 @@
 
 //! Requests of the block layer, and the memory of their data.
 //!
-//! A request ends when the block layer or the transport has completed it, and its memory is not lent
-//! any more:
+//! A request ends when the block layer or the transport has completed it, and its memory is not
+//! lent any more:
 //!
 //! ```text
 //!   queue_rq --> Request --> complete(), or a cancellation --+

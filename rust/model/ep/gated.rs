@@ -90,7 +90,8 @@ fn removed(last: FinalEvent) -> Transition {
     (Phase::Flushing(last), effects)
 }
 
-/// Reports of the network in [`Phase::GatedEnded`]. Only the device still matters, as after any end.
+/// Handles a report of the network in [`Phase::GatedEnded`]. As after any end, only the removal of
+/// the device has an effect.
 pub(super) fn ended_on_network(last: FinalEvent, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => removed(last),
