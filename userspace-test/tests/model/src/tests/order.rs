@@ -50,10 +50,12 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_evd_resize dat_evd_post_se dat_evd_free
     dat_cno_create dat_cno_modify_agent dat_cno_query dat_cno_wait dat_cno_trigger dat_cno_free
     dat_srq_create dat_srq_post_recv dat_srq_query dat_srq_resize dat_srq_set_lw dat_srq_free
-    dat_ep_create dat_ep_create_with_srq dat_ep_query dat_ep_modify dat_ep_connect dat_ep_dup_connect
+    dat_ep_create dat_ep_create_with_srq dat_ep_query dat_ep_modify dat_ep_connect
+    dat_ep_dup_connect
     dat_ep_common_connect dat_ep_disconnect dat_ep_get_status
     dat_ep_set_watermark dat_ep_recv_query dat_ep_reset dat_ep_free
-    dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write dat_ep_post_rdma_read
+    dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write
+    dat_ep_post_rdma_read
     dat_ep_post_rdma_read_to_rmr
     dat_ib_post_rdma_write_immed dat_ib_post_fetch_and_add dat_ib_post_cmp_and_swap
     dat_psp_create dat_psp_create_any dat_psp_query dat_psp_free
