@@ -101,7 +101,7 @@ typedef struct dat_ib_addr_handle {
 	DAT_SOCK_ADDR6 ia_addr;
 } DAT_IB_ADDR_HANDLE;
 
-/** What event_extension_data of an extension event contains. */
+/** Contents of event_extension_data of an extension event. */
 typedef struct dat_ib_extension_event_data {
 	DAT_IB_EXT_TYPE type;
 	DAT_IB_STATUS status;

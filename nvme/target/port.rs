@@ -50,7 +50,7 @@ const PRIVATE_DATA: usize = 64;
 /// Time between two attempts to listen again.
 const RETRY_MS: u32 = 1000;
 
-/// What listens.
+/// Service point of a port, with the Event Dispatcher and the adapter that it uses.
 struct Listener {
     psp: Psp,
     evd: Evd,

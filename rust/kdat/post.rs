@@ -28,7 +28,7 @@ use zerocopy_derive::{
     KnownLayout, //
 };
 
-/// Memory of a peer, as that has told it. Messages may contain this struct.
+/// Memory of a peer, as the peer has described it in a message. Messages may contain this struct.
 #[repr(C)]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,

@@ -72,8 +72,8 @@ impl CommandState {
         Self(AtomicU32::new(OWNED))
     }
 
-    /// Replaces the state by what `next` makes of it. Returns the second value of `next`. If there
-    /// is no next state, the state stays.
+    /// Replaces the state by the first value of `next`, unless that is `None`. Returns the second
+    /// value.
     fn change<T>(&self, mut next: impl FnMut(u32) -> (Option<u32>, T)) -> T {
         let mut state = self.0.load();
         loop {

@@ -2,7 +2,7 @@
 
 //! Memory that consists of pieces, which follow each other in it but lie anywhere.
 
-/// Where the pieces of a memory end, as offsets in it.
+/// Ends of the pieces of a memory, as offsets in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends<'a> {
     /// The first piece has `first` bytes, and each other one `size`.

@@ -61,7 +61,7 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// Returns the context of the caller. On a kernel without CONFIG_PREEMPT_COUNT nobody can tell,
+    /// Returns the context of the caller. On a kernel without CONFIG_PREEMPT_COUNT it is not known,
     /// and the result is [`Context::Atomic`].
     pub(crate) fn current() -> Self {
         // SAFETY: The helper only reads the running task and the state of the processor.

@@ -44,7 +44,7 @@ impl Srq {
         if newest <= until && self.oldest_claim() > newest {
             self.look_into_queue();
         }
-        // What a later completion or a new QP changes can only raise the number. A QP that has
+        // A later completion or a new QP can only raise the number. A QP that has
         // taken a receive before the look has its entry.
         let number = self.inner.lock().receives.newest();
         let number = number.min(self.oldest_claim());
