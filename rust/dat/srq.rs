@@ -17,8 +17,8 @@ pub(crate) use self::post::Receive;
 
 pub(in crate::dat) use self::{
     member::{
-        Consumer,
         Membership, //
+        TakenReceive,
     },
     pool::PoolUse,
 };

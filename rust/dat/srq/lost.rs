@@ -4,7 +4,7 @@
 //! (QP): see [`model::shared_receives`](crate::model::shared_receives).
 
 use super::{
-    members::Place,
+    members::Cursor,
     Srq, //
 };
 
@@ -63,7 +63,7 @@ impl Srq {
     /// Returns the smallest number of a receive that a present QP may be filling.
     fn oldest_claim(&self) -> u64 {
         let mut number = u64::MAX;
-        let mut next = Some(Place::first());
+        let mut next = Some(Cursor::first());
         while let Some(place) = next {
             next = self.inner.lock().members.visit(place, |member| {
                 number = number.min(member.newest);
