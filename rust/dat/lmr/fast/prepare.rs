@@ -100,17 +100,17 @@ impl Fast {
     /// - INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
     /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced, as in [`Context::Atomic`].
     pub(in crate::dat) fn prepare(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
         context: Context,
     ) -> DatResult<Prepared> {
         let access = access(fmr.privileges)?;
-        if fmr.pages == 0 || fmr.pages > this.max_pages {
+        if fmr.pages == 0 || fmr.pages > self.max_pages {
             return Err(Kind::LengthError.into());
         }
         let (effects, resources) = {
-            let mut inner = this.lock();
+            let mut inner = self.lock();
             inner.unless_released()?;
             inner.may_prepare(context)?;
             let effects = inner.step(Input::Prepare)?;
@@ -118,7 +118,7 @@ impl Fast {
             (effects, inner.resources.take())
         };
         let mut prepared = Prepared {
-            lmr: this.clone(),
+            lmr: self.clone(),
             resources,
             registration: Registration::default(),
             access,
