@@ -36,7 +36,8 @@
  *         KDAPL_KEEPALIVE_MIN .. KDAPL_KEEPALIVE_MAX, or KDAPL_KEEPALIVE_NONE
  * @reserved: 0; space for further attributes
  *
- * A numeric member of 0 selects the default, except in the numbers of RDMA Reads (docs/ioctl.md).
+ * A numeric member of 0 selects the default, except in the numbers of RDMA Reads
+ * (docs/ioctl/endpoints.md).
  */
 struct kdapl_ep_attr {
 	__u64 max_message_size;

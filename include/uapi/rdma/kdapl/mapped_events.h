@@ -7,7 +7,7 @@
 #include <rdma/kdapl/event.h>
 
 /*
- * Mapped events: mmap() of /dev/kdapl at KDAPL_MAP_OFFSET. See docs/ioctl.md, "Mapped events".
+ * Mapped events: mmap() of /dev/kdapl at KDAPL_MAP_OFFSET. See docs/ioctl/events.md, "Mapped events".
  */
 #define KDAPL_MAP_EVENTS	0	/* two pages, read-only: kdapl_mapped_ring, the events */
 #define KDAPL_MAP_INDEX		1	/* one page, to read and write: kdapl_mapped_index */

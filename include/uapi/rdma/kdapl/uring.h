@@ -7,7 +7,7 @@
 
 /*
  * IORING_OP_URING_CMD on /dev/kdapl: `cmd_op` of the submission entry is the number of any request
- * of <rdma/kdapl.h>, and `cmd` is a struct kdapl_uring_sqe. See docs/ioctl.md, "io_uring".
+ * of <rdma/kdapl.h>, and `cmd` is a struct kdapl_uring_sqe. See docs/ioctl/uring.md.
  */
 
 /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Compares the positions of arguments with the header of kernel consumers. Those that the header
-//! does not have are compared with a list in this file, which repeats `docs/ioctl.md`.
+//! does not have are compared with a list in this file, which repeats `docs/ioctl/`.
 
 use crate::rust::model::code::{
     order,
@@ -67,7 +67,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
-/// numbers in `docs/ioctl.md`.
+/// numbers in `docs/ioctl/`.
 const OTHERS: [(&Order, Arg, u32); 11] = [
     (order::dat_ep_modify, Arg::Attr, 3),
     (order::dat_ep_modify, Arg::RecvEvd, 3),
