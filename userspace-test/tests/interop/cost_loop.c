@@ -85,7 +85,7 @@ static void connect_qp(struct loop *loop, struct ibv_qp *qp, uint32_t peer)
 	attr.qp_state = IBV_QPS_RTS;
 	if (ibv_modify_qp(qp, &attr,
 			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
+			  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		fail("ibv_modify_qp(RTS)");
 }
 

@@ -118,8 +118,8 @@ static void write_to(struct rdma_cm_id *id, struct device *device, struct messag
 			       .lkey = device->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED, .wr.rdma =
-			{ .remote_addr = be64toh(to.address), .rkey = ntohl(to.rkey) },
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = be64toh(to.address), .rkey = ntohl(to.rkey) },
 	};
 
 	for (size_t index = 0; index < length; index++)

@@ -135,8 +135,8 @@ void start_connecting(struct rdma_cm_id *id, const struct options *options)
 static void tell(const char *what, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
-	size_t length = param->private_data ? strnlen(param->private_data,
-						      param->private_data_len) : 0;
+	size_t length = param->private_data ?
+		strnlen(param->private_data, param->private_data_len) : 0;
 
 	printf("%s%s%.*s\n", what, length ? " " : "", (int)length,
 	       (const char *)param->private_data);

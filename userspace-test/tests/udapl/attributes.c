@@ -103,10 +103,9 @@ static void connects(struct side *side, const DAT_PROVIDER_ATTR *provider)
 	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7,
 							PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
 							DAT_CONNECT_MULTIPATH_REQUIRED_FLAG));
-	REFUSED(DAT_INVALID_PARAMETER, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7,
-						      PATIENCE, sizeof(data), data,
-						      DAT_QOS_BEST_EFFORT,
-						      DAT_CONNECT_DEFAULT_FLAG));
+	REFUSED(DAT_INVALID_PARAMETER,
+		dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE, sizeof(data),
+			       data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
 /* Each pair of streams that may share an EVD does. */

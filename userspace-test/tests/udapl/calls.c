@@ -183,10 +183,9 @@ static void missing(DAT_IA_HANDLE ia)
 	OK(dat_rmr_create(side.pz, &rmr));
 	OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
 	CHECK(param.ia_handle == ia && param.pz_handle == side.pz && param.rmr_context == 0);
-	REFUSED(DAT_INVALID_STATE, dat_rmr_bind(rmr, side.lmr, &piece,
-						DAT_MEM_PRIV_REMOTE_READ_FLAG,
-						      DAT_VA_TYPE_VA, side.ep, cookie,
-						      DAT_COMPLETION_DEFAULT_FLAG, &context));
+	REFUSED(DAT_INVALID_STATE,
+		dat_rmr_bind(rmr, side.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_VA,
+			     side.ep, cookie, DAT_COMPLETION_DEFAULT_FLAG, &context));
 	REFUSED(DAT_INVALID_STATE, dat_pz_free(side.pz));
 	OK(dat_rmr_free(rmr));
 	OK(dat_ep_recv_query(side.ep, &count, NULL));
