@@ -347,7 +347,7 @@ pub(crate) fn is_write(command: &[u8; COMMAND_SIZE]) -> bool {
     direction & 1 != 0
 }
 
-/// Checks that in-capsule data lie within the received bytes and what the port offers. Returns
+/// Checks that in-capsule data lie within the received bytes and the size of the port. Returns
 /// their place, from the end of the command on.
 ///
 /// # Errors

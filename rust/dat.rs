@@ -38,6 +38,7 @@
 //!
 //! | lock | kind | protects |
 //! |---|---|---|
+//! | `Pending::work` | mutex | the wait of a command of io_uring, also while it runs |
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
@@ -51,6 +52,7 @@
 //! | `Srq::pools` | mutex | room for completions of an SRQ; one resize at a time |
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
 //! | `Client::ia` | mutex | the adapter of an open file |
+//! | `Adapter::slot` | mutex | the adapter of a kernel consumer's handle (`kapi/`) |
 //! | `Objects::inner` | mutex | a table of handles, use counts, joining of streams to EVDs |
 //! | `Cr::id` | mutex | ownership of the id of a request |
 //! | `Pz::registrar` | mutex | the queue pair that registers memory of a PZ, while it does so |
@@ -62,8 +64,8 @@
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
 //! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered a CNO; the agent |
 //! | `Srq::inner` | spinlock, irq-safe | slots, queue and members of an SRQ |
-//! | `Pz::regions` | spinlock, irq-safe | the memory that the LMR contexts of a Protection Zone name |
-//! | `Pz::bound` | spinlock, irq-safe | the memory that the RMR contexts of a Protection Zone name |
+//! | `Pz::regions` | spinlock, irq-safe | the memory that LMR contexts of a Protection Zone name |
+//! | `Pz::bound` | spinlock, irq-safe | the memory that RMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //! | `EpContext::past_traffic` | spinlock, irq-safe | counts of Endpoints that were freed |
 //!
@@ -78,19 +80,21 @@
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
 //! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
+//! | `Registry::commands` | mutex | the commands of io_uring of an open file |
+//! | `ThreadResult::result` | mutex | the result of a call that another thread makes |
 //!
 //! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
 //! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
-//! registration, of which each page costs if the machine copies it (swiotlb). The objects that posts name
-//! are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without a lock.
+//! registration, of which each page costs if the machine copies it (swiotlb). The objects that
+//! posts name are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without
+//! a lock.
 //!
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.
 //!
 //! The table of users' accounts (`sys/user.rs`) and the list of open adapters (`sys/adapters.rs`)
-//! each have a mutex below all other mutexes. `kapi/` has
-//! one above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked
-//! up.
+//! each have a mutex below all other mutexes. io_uring holds the lock of its ring while a command
+//! is issued, runs or is cancelled, above all of these.
 //!
 //! `Point::admission`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s
 //! worker, which all connections of the host share. So no memory is allocated under these locks

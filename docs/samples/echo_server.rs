@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Echo server for many connections in one thread: `kdapl-echo-server DEVICE PORT COUNT ring|waits`.
+//! Echoes messages of many connections in one thread:
+//! `kdapl-echo-server DEVICE PORT COUNT ring|waits`.
 //!
 //! With `ring`, one io_uring has all calls: a stream of events, and a command for each post and
 //! accept. Commands are submitted together when all events were handled. With `waits`, the thread

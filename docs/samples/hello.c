@@ -65,8 +65,9 @@ int main(int argc, char **argv)
 	MUST(dat_evd_create(ia, 8, DAT_HANDLE_NULL, flags, &server_evd));
 	MUST(dat_ep_create(ia, pz, client_evd, client_evd, client_evd, NULL, &client));
 	MUST(dat_ep_create(ia, pz, server_evd, server_evd, server_evd, NULL, &server));
-	MUST(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(memory), pz, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
-			    DAT_VA_TYPE_VA, &lmr, &segment.lmr_context, NULL, NULL, NULL));
+	MUST(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(memory), pz,
+			    DAT_MEM_PRIV_LOCAL_WRITE_FLAG, DAT_VA_TYPE_VA, &lmr,
+			    &segment.lmr_context, NULL, NULL, NULL));
 
 	/* Post the receive before the peer can send. */
 	segment.virtual_address = (DAT_VADDR)(uintptr_t)memory + 128;
@@ -74,8 +75,8 @@ int main(int argc, char **argv)
 	MUST(dat_ep_post_recv(server, 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG));
 
 	MUST(dat_psp_create(ia, QUALIFIER, requests, DAT_PSP_CONSUMER_FLAG, &psp));
-	MUST(dat_ep_connect(client, attr.ia_address_ptr, QUALIFIER, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
-			    DAT_CONNECT_DEFAULT_FLAG));
+	MUST(dat_ep_connect(client, attr.ia_address_ptr, QUALIFIER, PATIENCE, 0, NULL,
+			    DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	event = next(requests, DAT_CONNECTION_REQUEST_EVENT);
 	MUST(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, server, 0, NULL));
 	next(client_evd, DAT_CONNECTION_EVENT_ESTABLISHED);

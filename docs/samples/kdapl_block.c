@@ -161,7 +161,8 @@ static int next(DAT_EVENT_NUMBER number)
 	DAT_EVENT event;
 
 	if (dat_evd_wait(test_evd, PATIENCE_US, 1, &event, NULL) || event.event_number != number ||
-	    (number == DAT_DTO_COMPLETION_EVENT && event.event_data.dto_completion_event_data.status))
+	    (number == DAT_DTO_COMPLETION_EVENT &&
+	     event.event_data.dto_completion_event_data.status))
 		return -EIO;
 	return 0;
 }
@@ -220,7 +221,8 @@ static int __init kdapl_block_init(void)
 	      dat_evd_kcreate(ia, 64, DAT_UPCALL_DISABLE, NULL, streams, &test_evd) ?:
 	      dat_psp_create(ia, port, evd, DAT_PSP_CONSUMER_FLAG, &psp);
 	if (!ret && peer) {
-		side = make(test_evd, DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+		side = make(test_evd, DAT_MEM_PRIV_REMOTE_READ_FLAG |
+				      DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
 		error = side ? test_server(side) : -ENOMEM;
 	}
 	if (side)

@@ -139,7 +139,8 @@ static void completed(const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 	if (dto->operation == DAT_DTO_RECEIVE) {
 		message->place.segment_length = dto->transfered_length;
 		dat_ep_post_send(message->of->ep, 1, &message->place,
-				 (DAT_DTO_COOKIE){ .as_ptr = message }, DAT_COMPLETION_DEFAULT_FLAG);
+				 (DAT_DTO_COOKIE){ .as_ptr = message },
+				 DAT_COMPLETION_DEFAULT_FLAG);
 	} else {
 		messages++;
 		receive(message);

@@ -148,7 +148,7 @@ typedef struct dat_provider_attr {
 	DAT_EP_CREATOR_FOR_PSP ep_creator;
 	DAT_PZ_SUPPORT pz_support;
 	DAT_UINT32 optimal_buffer_alignment;
-	DAT_BOOLEAN evd_stream_merging_supported[6][6];	/* by stream of an EVD, as the bits of DAT_EVD_FLAGS */
+	DAT_BOOLEAN evd_stream_merging_supported[6][6];	/* by stream, as bits of DAT_EVD_FLAGS */
 	DAT_BOOLEAN srq_supported;
 	DAT_COUNT srq_watermarks_supported;
 	DAT_BOOLEAN srq_ep_pz_difference_supported;

@@ -21,7 +21,8 @@
  * Example: cno.c
  * See: dat_cno_fd_create(), dat_evd_create()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE *cno);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE *cno);
 
 /**
  * dat_cno_fd_create() - Create a CNO with a file for poll(2)
@@ -46,8 +47,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_fd_create(DAT_IA_HANDLE ia, DAT_FD *fd, DA
  * @cno: the CNO
  * @agent: the new agent, or DAT_OS_WAIT_PROXY_AGENT_NULL
  *
- * The old agent is not called any more when the call returns. (An agent that replaces itself runs to
- * its end.)
+ * The old agent is not called any more when the call returns. (An agent that replaces itself runs
+ * to its end.)
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
@@ -55,7 +56,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_fd_create(DAT_IA_HANDLE ia, DAT_FD *fd, DA
  *
  * Example: cno.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent);
 
 /**
  * dat_cno_query() - Query the parameters of a CNO
@@ -69,7 +71,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WA
  *
  * Example: cno.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM *param);
 
 /**
  * dat_cno_wait() - Wait until an EVD triggers a CNO
@@ -90,7 +93,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MA
  *
  * Example: cno.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd);
 
 /**
  * dat_cno_trigger() - Trigger a CNO without an event

@@ -30,8 +30,8 @@
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNREACHABLE): there is no route
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the state of the Endpoint
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_TEP): no local port is free
- * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY, DAT_RESOURCE_DEVICE): no memory; the device was
- *   removed
+ * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY, DAT_RESOURCE_DEVICE): no memory; the device
+ *   was removed
  *
  * Events:
  * * DAT_CONNECTION_EVENT_ESTABLISHED: connected; with the private data of the accept
@@ -43,10 +43,10 @@
  * Example: connect.c
  * See: dat_psp_create(), dat_cr_accept(), dat_ep_disconnect(), dat_ep_reset()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
-					     DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout,
-					     DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos,
-					     DAT_CONNECT_FLAGS flags);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address, DAT_CONN_QUAL conn_qual,
+	       DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,
+	       DAT_QOS qos, DAT_CONNECT_FLAGS flags);
 
 /**
  * dat_ep_dup_connect() - Connect an Endpoint to the peer of another one
@@ -62,7 +62,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PT
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE2): @other is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3, DAT_INVALID_ARG4): @timeout, @private_data_size
- * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): @other is not connected, or @ep is not unconnected
+ * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): @other is not connected, or @ep is not
+ *   unconnected
  * * otherwise as dat_ep_connect()
  *
  * Events:
@@ -70,9 +71,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PT
  *
  * Example: connect.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE other, DAT_TIMEOUT timeout,
-						 DAT_COUNT private_data_size, const DAT_PVOID private_data,
-						 DAT_QOS qos);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE other, DAT_TIMEOUT timeout,
+		   DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos);
 
 /**
  * dat_ep_common_connect() - Connect an Endpoint to a Common Service Point
@@ -93,9 +94,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE
  * Example: common.c
  * See: dat_csp_create()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
-						    DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
-						    const DAT_PVOID private_data);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address, DAT_TIMEOUT timeout,
+		      DAT_COUNT private_data_size, const DAT_PVOID private_data);
 
 /**
  * dat_ep_disconnect() - End the connection of an Endpoint, or its attempt
@@ -110,8 +111,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADD
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @flags has an unknown value
- * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): it is unconfigured, or a service point or a request
- *   holds it
+ * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): it is unconfigured, or a service point or a
+ *   request holds it
  *
  * Events:
  * * DAT_CONNECTION_EVENT_DISCONNECTED: at both sides
@@ -127,8 +128,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAG
  * @param: out: address of the sender, its private data, and the Endpoint that is reserved for the
  *         request or came with it
  *
- * Over InfiniBand and RoCE zeros follow the private data up to the length of the field. The pointers
- * are valid until the request is answered.
+ * Over InfiniBand and RoCE zeros follow the private data up to the length of the field. The
+ * pointers are valid until the request is answered.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CR): @cr is stale or another object
@@ -136,7 +137,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAG
  *
  * Example: connect.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM *param);
 
 /**
  * dat_cr_accept() - Accept a Connection Request
@@ -153,8 +155,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK m
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): not the Endpoint of the request
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @private_data_size is out of range
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the state of the Endpoint
- * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY, DAT_RESOURCE_DEVICE): no memory; the device was
- *   removed
+ * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY, DAT_RESOURCE_DEVICE): no memory; the device
+ *   was removed
  *
  * Events:
  * * DAT_CONNECTION_EVENT_ESTABLISHED: at both sides
@@ -162,8 +164,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK m
  *
  * Example: connect.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
-					    const DAT_PVOID private_data);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
+	      const DAT_PVOID private_data);
 
 /**
  * dat_cr_reject() - Reject a Connection Request

@@ -12,8 +12,8 @@
  * @cookie: a word that the event returns
  * @flags: a mask of DAT_COMPLETION_FLAGS
  *
- * Does not wait for the transfer. The message fills the peer's next receive. The array of segments may
- * be changed when the call returns, the memory once the event was taken. With
+ * Does not wait for the transfer. The message fills the peer's next receive. The array of segments
+ * may be changed when the call returns, the memory once the event was taken. With
  * DAT_COMPLETION_SUPPRESS_FLAG a success has no event.
  *
  * Errors:
@@ -27,13 +27,14 @@
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_DEVICE): the device was removed
  *
  * Events:
- * * DAT_DTO_COMPLETION_EVENT: on the request EVD, with the cookie and a status; at the peer with the
- *   length
+ * * DAT_DTO_COMPLETION_EVENT: on the request EVD, with the cookie and a status; at the peer with
+ *   the length
  *
  * Example: transfer.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
-					       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
+		 DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 
 /**
  * dat_ep_post_send_with_invalidate() - Send a message that invalidates a context of the peer
@@ -49,15 +50,15 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segme
  * * as dat_ep_post_send()
  *
  * Events:
- * * DAT_DTO_COMPLETION_EVENT: at the peer with the operation DAT_DTO_RECEIVE_WITH_INVALIDATE and the
- *   context
+ * * DAT_DTO_COMPLETION_EVENT: at the peer with the operation DAT_DTO_RECEIVE_WITH_INVALIDATE and
+ *   the context
  *
  * Example: rmr.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments,
-							       DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
-							       DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
-							       DAT_RMR_CONTEXT rmr_context);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
+				 DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+				 DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT rmr_context);
 
 /**
  * dat_ep_post_recv() - Post memory for a message
@@ -84,8 +85,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep,
  *
  * Example: transfer.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
-					       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
+		 DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 
 /**
  * dat_ep_post_rdma_read() - Read memory of the peer
@@ -96,8 +98,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segme
  * @remote: address and RMR context at the peer; its length limits the transfer
  * @flags: a mask of DAT_COMPLETION_FLAGS
  *
- * The peer checks its memory: a refusal completes the read with a status other than DAT_DTO_SUCCESS,
- * and breaks the connection.
+ * The peer checks its memory: a refusal completes the read with a status other than
+ * DAT_DTO_SUCCESS, and breaks the connection.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
@@ -115,9 +117,10 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segme
  *
  * Example: transfer.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
-						    DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
-						    DAT_COMPLETION_FLAGS flags);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
+		      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+		      DAT_COMPLETION_FLAGS flags);
 
 /**
  * dat_ep_post_rdma_read_to_rmr() - Read memory of the peer into memory of an RMR
@@ -142,9 +145,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT 
  *
  * Example: rmr.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET *local,
-							   DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
-							   DAT_COMPLETION_FLAGS flags);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+			     const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
 
 /**
  * dat_ep_post_rdma_write() - Write to memory of the peer
@@ -171,6 +174,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, con
  *
  * Example: transfer.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
-						     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
-						     DAT_COMPLETION_FLAGS flags);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
+		       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+		       DAT_COMPLETION_FLAGS flags);

@@ -16,8 +16,8 @@
  * @ep: out: the Endpoint, in state UNCONNECTED
  *
  * The three EVDs may be one. With DAT_HANDLE_NULL for an EVD its events are discarded. An attribute
- * of 0 requests a default (256 DTOs, 4 segments), except max_rdma_read_in and max_rdma_read_out, for
- * which 0 allows no RDMA reads. dat_ep_query() returns the actual attributes.
+ * of 0 requests a default (256 DTOs, 4 segments), except max_rdma_read_in and max_rdma_read_out,
+ * for which 0 allows no RDMA reads. dat_ep_query() returns the actual attributes.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA, DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_EVD_RECV,
@@ -33,9 +33,10 @@
  * Example: endpoint.c
  * See: dat_ep_create_with_srq(), dat_ep_connect(), dat_cr_accept()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
-					    DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
-					    const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
+	      DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR *attr,
+	      DAT_EP_HANDLE *ep);
 
 /**
  * dat_ep_create_with_srq() - Create an Endpoint that takes its receives from a Shared Receive Queue
@@ -56,9 +57,10 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, 
  *
  * Example: srq.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
-						     DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
-						     DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
+		       DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq,
+		       const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
 
 /**
  * dat_ep_query() - Query the parameters of an Endpoint
@@ -74,7 +76,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HA
  *
  * Example: endpoint.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param);
 
 /**
  * dat_ep_modify() - Change the parameters of an Endpoint before it is connected
@@ -98,7 +101,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK m
  *
  * Example: endpoint.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param);
 
 /**
  * dat_ep_get_status() - Query the state of an Endpoint, and whether it is idle
@@ -112,8 +116,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK 
  *
  * Example: endpoint.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state, DAT_BOOLEAN *recv_idle,
-						DAT_BOOLEAN *request_idle);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state, DAT_BOOLEAN *recv_idle,
+		  DAT_BOOLEAN *request_idle);
 
 /**
  * dat_ep_recv_query() - Query the receive buffers that an Endpoint has
@@ -126,7 +131,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *
  *
  * Example: endpoint.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT *allocated, DAT_COUNT *span);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT *allocated, DAT_COUNT *span);
 
 /**
  * dat_ep_set_watermark() - Limit the receive buffers that an Endpoint has
@@ -146,7 +152,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT *all
  *
  * Example: endpoint.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard);
 
 /**
  * dat_ep_reset() - Make a disconnected Endpoint ready for another connection
@@ -157,7 +164,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT s
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EP): @ep is stale or another object
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): it is in another state
- * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_TEVD): its EVDs are full of earlier connections' events
+ * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_TEVD): its EVDs are full of earlier connections'
+ *   events
  *
  * Example: connect.c
  */

@@ -10,8 +10,8 @@
  * Description:
  *
  * A DAT_RETURN has 32 bits: the class in the upper two, the type in the next 14, the subtype in the
- * lower 16. DAT_SUCCESS is 0. Every error has the class DAT_CLASS_ERROR, so compare the type, and not
- * the whole code:
+ * lower 16. DAT_SUCCESS is 0. Every error has the class DAT_CLASS_ERROR, so compare the type, and
+ * not the whole code:
  *
  *   if (DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED)
  *           again();
@@ -19,17 +19,17 @@
  * The subtype says which object, argument or state is wrong. DAT_GET_SUBTYPE() returns it, and
  * dat_strerror(3) the names of both. DAT_INVALID_ARG1 is the first argument of the call.
  *
- * DAT_QUEUE_EMPTY is an exception: dat_evd_dequeue(3) and dat_cno_wait(3) return it without the class,
- * as other implementations do, because programs compare with the bare number. With the option strict
- * in the name of the adapter it has the class.
+ * DAT_QUEUE_EMPTY is an exception: dat_evd_dequeue(3) and dat_cno_wait(3) return it without the
+ * class, as other implementations do, because programs compare with the bare number. With the
+ * option strict in the name of the adapter it has the class.
  *
  * Errors of every call:
  *
  * DAT_INVALID_HANDLE: the object was freed, is of another kind, or never was one. The handles of a
  * parent are invalid in a child of fork(2).
  *
- * DAT_INVALID_PARAMETER (DAT_INVALID_ARG1 and so on): a pointer that the call writes through is NULL,
- * or one that it reads through.
+ * DAT_INVALID_PARAMETER (DAT_INVALID_ARG1 and so on): a pointer that the call writes through is
+ * NULL, or one that it reads through.
  *
  * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_DEVICE): the device was removed, or another thread is
  * closing the IA.

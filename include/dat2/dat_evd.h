@@ -24,8 +24,9 @@
  *
  * Example: evd.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno,
-					     DAT_EVD_FLAGS flags, DAT_EVD_HANDLE *evd);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
+	       DAT_EVD_HANDLE *evd);
 
 /**
  * dat_evd_query() - Query the parameters of an EVD
@@ -39,7 +40,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qle
  *
  * Example: evd.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM *param);
 
 /**
  * dat_evd_modify_cno() - Change the CNO that an EVD triggers
@@ -97,8 +99,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_disable(DAT_EVD_HANDLE evd);
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @threshold is out of range
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_UNWAITABLE): the EVD is unwaitable, or became so
- * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_NOTIFY, DAT_INVALID_STATE_EVD_CONFIG_SOLICITED):
- *   @threshold is above 1, and an Endpoint of the EVD chose which completions wake
+ * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_NOTIFY,
+ *   DAT_INVALID_STATE_EVD_CONFIG_SOLICITED): @threshold is above 1, and an Endpoint of the EVD
+ *   chose which completions wake
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_WAITER): another thread waits on it
  * * DAT_TIMEOUT_EXPIRED: the time is over, with fewer events
  * * DAT_INTERRUPTED_CALL: a signal has arrived
@@ -107,8 +110,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_disable(DAT_EVD_HANDLE evd);
  * Example: evd.c
  * See: dat_cno_wait()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold,
-					   DAT_EVENT *event, DAT_COUNT *nmore);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT *event,
+	     DAT_COUNT *nmore);
 
 /**
  * dat_evd_dequeue() - Take the oldest event, if there is one
@@ -163,8 +167,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_q
  * dat_evd_set_unwaitable() - Forbid waits on an EVD
  * @evd: the EVD
  *
- * A thread that waits gets DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_UNWAITABLE). Events can still be
- * dequeued, and trigger the CNO.
+ * A thread that waits gets DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_UNWAITABLE). Events can still
+ * be dequeued, and trigger the CNO.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_REQUEST): @evd is stale or another object

@@ -57,7 +57,7 @@ typedef struct dat_dto_completion_event_data {
 	DAT_EP_HANDLE ep_handle;
 	DAT_DTO_COOKIE user_cookie;
 	DAT_DTO_COMPLETION_STATUS status;
-	DAT_SEG_LENGTH transfered_length;	/* bytes; of a receive, and of a DTO that succeeded */
+	DAT_SEG_LENGTH transfered_length;	/* of a receive, and of a DTO that succeeded */
 	DAT_DTOS operation;
 	DAT_RMR_CONTEXT rmr_context;	/* that the peer invalidated, if so the operation */
 } DAT_DTO_COMPLETION_EVENT_DATA;
@@ -86,8 +86,8 @@ typedef struct dat_cr_arrival_event_data {
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
 /**
- * A connection was made, or has ended. The private data are valid until the next event or the free of the
- * Endpoint.
+ * A connection was made, or has ended. The private data are valid until the next event or the free
+ * of the Endpoint.
  */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;

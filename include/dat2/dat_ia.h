@@ -13,8 +13,9 @@
 #endif
 
 /** Opens an IA of this version of DAT. */
-#define dat_ia_open(name, qlen, async_evd, ia)					\
-	dat_ia_openv((name), (qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
+#define dat_ia_open(name, qlen, async_evd, ia)							\
+	dat_ia_openv((name), (qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR,	\
+		     DAT_THREADSAFE)
 
 /**
  * dat_ia_openv() - Open an Interface Adapter
@@ -44,15 +45,15 @@
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_EVD_ASYNC): @async_evd is not an EVD
  * * DAT_MODEL_NOT_SUPPORTED: @async_evd is an EVD: each IA has its own
  * * DAT_PRIVILEGES_VIOLATION: the driver of the device is restricted to privileged users
- * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_DEVICE): /dev/kdapl cannot be opened: the module is not
- *   loaded, or the user may not use it
+ * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_DEVICE): /dev/kdapl cannot be opened: the module is
+ *   not loaded, or the user may not use it
  *
  * Example: ia.c
  * See: dat_ia_close(), dat_ia_query(), dat_registry_list_providers()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT async_evd_min_qlen,
-					   DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia, DAT_UINT32 major,
-					   DAT_UINT32 minor, DAT_BOOLEAN thread_safe);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd,
+	     DAT_IA_HANDLE *ia, DAT_UINT32 major, DAT_UINT32 minor, DAT_BOOLEAN thread_safe);
 
 /**
  * dat_ia_query() - Query the attributes of an IA and of its provider
@@ -72,15 +73,16 @@ DAT_EXPORT DAT_RETURN DAT_API dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT as
  *
  * Example: ia.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MASK ia_mask,
-					   DAT_IA_ATTR *ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask,
-					   DAT_PROVIDER_ATTR *provider_attr);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MASK ia_mask,
+	     DAT_IA_ATTR *ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask,
+	     DAT_PROVIDER_ATTR *provider_attr);
 
 /**
  * dat_ia_close() - Close an IA
  * @ia: the IA
- * @flags: DAT_CLOSE_ABRUPT_FLAG destroys the remaining objects; DAT_CLOSE_GRACEFUL_FLAG requires that
- *         there are none
+ * @flags: DAT_CLOSE_ABRUPT_FLAG destroys the remaining objects; DAT_CLOSE_GRACEFUL_FLAG requires
+ *         that there are none
  *
  * A thread that waits on an EVD or a CNO of the IA gets DAT_ABORT.
  *
@@ -144,8 +146,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_
  *
  * Example: ia.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
-							  DAT_PROVIDER_INFO *(list[]));
+DAT_EXPORT DAT_RETURN DAT_API
+dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
+			    DAT_PROVIDER_INFO *(list[]));
 
 /**
  * dat_registry_providers_related() - Query whether two adapters are paths of each other
@@ -161,8 +164,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_registry_list_providers(DAT_COUNT max_to_retur
  *
  * Example: ia.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_registry_providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other,
-							     DAT_HA_RELATIONSHIP *relationship);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_registry_providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other,
+			       DAT_HA_RELATIONSHIP *relationship);
 
 /**
  * dat_ia_ha_related() - Query whether an IA and an adapter are paths of each other
@@ -179,7 +183,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_registry_providers_related(const DAT_NAME_PTR 
  *
  * Example: ia.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_ia_ha_related(DAT_IA_HANDLE ia, const DAT_NAME_PTR name, DAT_BOOLEAN *related);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ia_ha_related(DAT_IA_HANDLE ia, const DAT_NAME_PTR name, DAT_BOOLEAN *related);
 
 /**
  * dat_strerror() - Return the names of a return code

@@ -101,7 +101,7 @@ typedef struct dat_ib_addr_handle {
 	DAT_SOCK_ADDR6 ia_addr;
 } DAT_IB_ADDR_HANDLE;
 
-/** What event_extension_data of an extension event contains. */
+/** Contents of event_extension_data of an extension event. */
 typedef struct dat_ib_extension_event_data {
 	DAT_IB_EXT_TYPE type;
 	DAT_IB_STATUS status;
@@ -114,34 +114,34 @@ typedef struct dat_ib_extension_event_data {
 	DAT_CONTEXT context;
 } DAT_IB_EXTENSION_EVENT_DATA;
 
-
 /**
- * Posts an RDMA write that also completes the peer's next receive, with a number of 32 bits: arguments
- * as of dat_ep_post_rdma_write().
+ * Posts an RDMA write that also completes the peer's next receive, with a number of 32 bits:
+ * arguments as of dat_ep_post_rdma_write().
  */
-#define dat_ib_post_rdma_write_immed(ep, segments, local, cookie, remote, immed_data, flags)		\
-	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_RDMA_WRITE_IMMED_OP, (DAT_COUNT)(segments),		\
-			 (DAT_LMR_TRIPLET *)(local), (cookie), (DAT_RMR_TRIPLET *)(remote),		\
+#define dat_ib_post_rdma_write_immed(ep, segments, local, cookie, remote, immed_data, flags)	\
+	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_RDMA_WRITE_IMMED_OP, (DAT_COUNT)(segments),	\
+			 (DAT_LMR_TRIPLET *)(local), (cookie), (DAT_RMR_TRIPLET *)(remote),	\
 			 (DAT_UINT32)(immed_data), (DAT_COMPLETION_FLAGS)(flags))
 
-/** Posts an addition to 64 bits of the peer's memory. Their previous value is written to the segment. */
-#define dat_ib_post_fetch_and_add(ep, add, local, cookie, remote, flags)				\
-	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_FETCH_AND_ADD_OP, (DAT_UINT64)(add),			\
-			 (DAT_LMR_TRIPLET *)(local), (cookie), (DAT_RMR_TRIPLET *)(remote),		\
+/** Posts an addition to 64 bits of the peer's memory. The segment gets their previous value. */
+#define dat_ib_post_fetch_and_add(ep, add, local, cookie, remote, flags)			\
+	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_FETCH_AND_ADD_OP, (DAT_UINT64)(add),		\
+			 (DAT_LMR_TRIPLET *)(local), (cookie), (DAT_RMR_TRIPLET *)(remote),	\
 			 (DAT_COMPLETION_FLAGS)(flags))
 
 /** Posts a replacement of 64 bits of the peer's memory by a number, if they equal another one. */
-#define dat_ib_post_cmp_and_swap(ep, compare, swap, local, cookie, remote, flags)			\
-	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_CMP_AND_SWAP_OP, (DAT_UINT64)(compare),		\
-			 (DAT_UINT64)(swap), (DAT_LMR_TRIPLET *)(local), (cookie),			\
+#define dat_ib_post_cmp_and_swap(ep, compare, swap, local, cookie, remote, flags)		\
+	dat_extension_op((DAT_HANDLE)(ep), DAT_IB_CMP_AND_SWAP_OP, (DAT_UINT64)(compare),	\
+			 (DAT_UINT64)(swap), (DAT_LMR_TRIPLET *)(local), (cookie),		\
 			 (DAT_RMR_TRIPLET *)(remote), (DAT_COMPLETION_FLAGS)(flags))
 
 /** Opens an adapter and returns its attributes. */
-#define dat_ib_open_query(name, ia, ia_mask, ia_attr, provider_mask, provider_attr)			\
-	dat_extension_op((DAT_HANDLE)NULL, DAT_IB_OPEN_QUERY_OP, (DAT_NAME_PTR)(name),			\
-			 (DAT_HANDLE *)(ia), (DAT_IA_ATTR_MASK)(ia_mask), (DAT_IA_ATTR *)(ia_attr),	\
-			 (DAT_PROVIDER_ATTR_MASK)(provider_mask), (DAT_PROVIDER_ATTR *)(provider_attr))
+#define dat_ib_open_query(name, ia, ia_mask, ia_attr, provider_mask, provider_attr)		\
+	dat_extension_op((DAT_HANDLE)NULL, DAT_IB_OPEN_QUERY_OP, (DAT_NAME_PTR)(name),		\
+			 (DAT_HANDLE *)(ia), (DAT_IA_ATTR_MASK)(ia_mask),			\
+			 (DAT_IA_ATTR *)(ia_attr), (DAT_PROVIDER_ATTR_MASK)(provider_mask),	\
+			 (DAT_PROVIDER_ATTR *)(provider_attr))
 
 /** Closes an adapter that dat_ib_open_query() has opened. */
-#define dat_ib_close_query(ia)										\
+#define dat_ib_close_query(ia)									\
 	dat_extension_op((DAT_HANDLE)(ia), DAT_IB_CLOSE_QUERY_OP)

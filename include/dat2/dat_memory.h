@@ -31,7 +31,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE *pz)
  *
  * Example: memory.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_pz_query(DAT_PZ_HANDLE pz, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_pz_query(DAT_PZ_HANDLE pz, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM *param);
 
 /**
  * dat_pz_free() - Free a Protection Zone
@@ -53,8 +54,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_free(DAT_PZ_HANDLE pz);
  * @region: address of the memory, or the LMR, or address and name of shared memory
  * @length: bytes, at least 1
  * @pz: Protection Zone
- * @privileges: a mask of DAT_MEM_PRIV_FLAGS; local reads are always allowed, and no privilege implies
- *              local writes
+ * @privileges: a mask of DAT_MEM_PRIV_FLAGS; local reads are always allowed, and no privilege
+ *              implies local writes
  * @va_type: DAT_VA_TYPE_VA
  * @lmr: out: the LMR
  * @lmr_context: out: number for the segments of this side; may be NULL
@@ -66,22 +67,24 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_free(DAT_PZ_HANDLE pz);
  * transfers go on to reach the old pages.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA, DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR): an object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA, DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR): an
+ *   object
  * * DAT_MODEL_NOT_SUPPORTED: @mem_type or @va_type; or remote atomic operations on a device without
  * * DAT_LENGTH_ERROR: @length is 0, or above that of the other LMR, or more than the device takes
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): unknown privileges
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): a part is not mapped, or not writable
  * * DAT_PRIVILEGES_VIOLATION: RLIMIT_MEMLOCK is 0
- * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): above RLIMIT_MEMLOCK, no memory, or a limit of
- *   the user
+ * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): above RLIMIT_MEMLOCK, no memory, or a limit
+ *   of the user
  *
  * Example: memory.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region,
-					     DAT_VLEN length, DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges,
-					     DAT_VA_TYPE va_type, DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *lmr_context,
-					     DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
-					     DAT_VADDR *registered_address);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region,
+	       DAT_VLEN length, DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges,
+	       DAT_VA_TYPE va_type, DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *lmr_context,
+	       DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
+	       DAT_VADDR *registered_address);
 
 /**
  * dat_lmr_query() - Query the parameters of an LMR
@@ -95,7 +98,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_
  *
  * Example: memory.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM *param);
 
 /**
  * dat_lmr_free() - Free an LMR
@@ -117,8 +121,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_free(DAT_LMR_HANDLE lmr);
  * @segments: parts of LMRs
  * @count: number of segments
  *
- * Without effect, because the memory of this machine is coherent with its devices; lmr_sync_req of the
- * provider's attributes is DAT_FALSE.
+ * Without effect, because the memory of this machine is coherent with its devices; lmr_sync_req of
+ * the provider's attributes is DAT_FALSE.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
@@ -126,8 +130,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_free(DAT_LMR_HANDLE lmr);
  *
  * Example: memory.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments,
-						     DAT_VLEN count);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VLEN count);
 
 /**
  * dat_lmr_sync_rdma_write() - Make RDMA writes of the peer visible in memory
@@ -143,8 +147,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT
  *
  * Example: memory.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments,
-						      DAT_VLEN count);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VLEN count);
 
 /**
  * dat_rmr_create() - Create a Remote Memory Region
@@ -165,9 +169,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *r
  * @pz: Protection Zone
  * @rmr: not written
  *
- * Not supported: the context of a bind is valid on all Endpoints of the PZ, because the registrations
- * of the devices belong to a protection domain. rmr_scope_supported of the provider's attributes is
- * DAT_RMR_SCOPE_PZ. An Endpoint that is to be alone gets a PZ of its own.
+ * Not supported: the context of a bind is valid on all Endpoints of the PZ, because the
+ * registrations of the devices belong to a protection domain. rmr_scope_supported of the provider's
+ * attributes is DAT_RMR_SCOPE_PZ. An Endpoint that is to be alone gets a PZ of its own.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_PZ): @pz is stale or another object
@@ -189,15 +193,16 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_create_for_ep(DAT_PZ_HANDLE pz, DAT_RMR_HA
  *
  * Example: rmr.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param);
 
 /**
  * dat_rmr_bind() - Open a part of an LMR to peers
  * @rmr: the RMR
  * @lmr: an LMR of its PZ
  * @segment: part of the LMR, with its LMR context; a length of 0 unbinds
- * @privileges: a mask of DAT_MEM_PRIV_REMOTE_READ_FLAG and DAT_MEM_PRIV_REMOTE_WRITE_FLAG; the LMR has
- *              the local ones
+ * @privileges: a mask of DAT_MEM_PRIV_REMOTE_READ_FLAG and DAT_MEM_PRIV_REMOTE_WRITE_FLAG; the LMR
+ *              has the local ones
  * @va_type: DAT_VA_TYPE_VA
  * @ep: a connected Endpoint of the PZ, which posts the request
  * @cookie: a word that the event returns
@@ -208,14 +213,15 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MA
  * invalid when the call returns, and no context is used twice.
  *
  * Errors:
- * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR, DAT_INVALID_HANDLE_LMR, DAT_INVALID_HANDLE_EP): an object
+ * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR, DAT_INVALID_HANDLE_LMR, DAT_INVALID_HANDLE_EP): an
+ *   object
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): other privileges
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG8): @flags has an unknown value
  * * DAT_MODEL_NOT_SUPPORTED: @va_type
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
  * * DAT_PROTECTION_VIOLATION: another PZ, or a segment that is not in the LMR
- * * DAT_PRIVILEGES_VIOLATION (DAT_PRIVILEGES_RDMA_READ, DAT_PRIVILEGES_RDMA_WRITE): a privilege that
- *   the LMR does not have for its own side
+ * * DAT_PRIVILEGES_VIOLATION (DAT_PRIVILEGES_RDMA_READ, DAT_PRIVILEGES_RDMA_WRITE): a privilege
+ *   that the LMR does not have for its own side
  * * DAT_LENGTH_ERROR: more pages than the device can bind
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_TEP): max_request_dtos are outstanding
  *
@@ -224,10 +230,10 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MA
  *
  * Example: rmr.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET *segment,
-					   DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep,
-					   DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
-					   DAT_RMR_CONTEXT *rmr_context);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET *segment,
+	     DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep,
+	     DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT *rmr_context);
 
 /**
  * dat_rmr_free() - Free an RMR

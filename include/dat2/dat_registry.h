@@ -20,8 +20,8 @@
 typedef struct dat_provider {
 	const char *device_name;
 	DAT_PVOID extension;
-	DAT_RETURN (DAT_API *ia_open_func)(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *evd,
-					   DAT_IA_HANDLE *ia);
+	DAT_RETURN (DAT_API *ia_open_func)(const DAT_NAME_PTR name, DAT_COUNT qlen,
+					   DAT_EVD_HANDLE *evd, DAT_IA_HANDLE *ia);
 	__typeof__(dat_ia_query) *ia_query_func;
 	__typeof__(dat_ia_close) *ia_close_func;
 	__typeof__(dat_set_consumer_context) *set_consumer_context_func;
@@ -98,8 +98,10 @@ typedef struct dat_provider {
 	__typeof__(dat_ep_post_rdma_read_to_rmr) *ep_post_rdma_read_to_rmr_func;
 	__typeof__(dat_cno_fd_create) *cno_fd_create_func;
 	__typeof__(dat_cno_trigger) *cno_trigger_func;
-	DAT_RETURN (DAT_API *ia_ha_related_func)(DAT_IA_HANDLE ia, const DAT_NAME_PTR name, DAT_BOOLEAN *related);
-	DAT_RETURN (DAT_API *handle_extendedop_func)(DAT_HANDLE handle, int operation, va_list arguments);
+	DAT_RETURN (DAT_API *ia_ha_related_func)(DAT_IA_HANDLE ia, const DAT_NAME_PTR name,
+						 DAT_BOOLEAN *related);
+	DAT_RETURN (DAT_API *handle_extendedop_func)(DAT_HANDLE handle, int operation,
+						     va_list arguments);
 } DAT_PROVIDER;
 
 /** Called by libdat2 to load and unload a provider, with a line of dat.conf. */
@@ -107,5 +109,7 @@ void DAT_API dat_provider_init(const DAT_PROVIDER_INFO *info, const char *parame
 void DAT_API dat_provider_fini(const DAT_PROVIDER_INFO *info);
 
 /** Called by a provider. */
-DAT_EXPORT DAT_RETURN DAT_API dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info);
-DAT_EXPORT DAT_RETURN DAT_API dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info);

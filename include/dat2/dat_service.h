@@ -12,9 +12,9 @@
  * @flags: DAT_PSP_CONSUMER_FLAG, or DAT_PSP_PROVIDER_FLAG if each request comes with an Endpoint
  * @psp: out: the Public Service Point
  *
- * Up to 128 requests may wait for their answer; more are rejected, as are those for which the EVD has
- * no room. An Endpoint that came with a request has neither PZ nor EVDs until dat_ep_modify() supplies
- * them.
+ * Up to 128 requests may wait for their answer; more are rejected, as are those for which the EVD
+ * has no room. An Endpoint that came with a request has neither PZ nor EVDs until dat_ep_modify()
+ * supplies them.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
@@ -32,8 +32,9 @@
  * Example: connect.c
  * See: dat_psp_create_any(), dat_cr_accept(), dat_cr_reject()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EVD_HANDLE evd,
-					     DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
+	       DAT_PSP_HANDLE *psp);
 
 /**
  * dat_psp_create_any() - Listen for Connection Requests for a free connection qualifier
@@ -52,8 +53,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL con
  *
  * Example: connect.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *conn_qual, DAT_EVD_HANDLE evd,
-						 DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *conn_qual, DAT_EVD_HANDLE evd,
+		   DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
 
 /**
  * dat_psp_query() - Query the parameters of a Public Service Point
@@ -67,7 +69,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL
  *
  * Example: connect.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM *param);
 
 /**
  * dat_psp_free() - Stop listening
@@ -107,8 +110,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_psp_free(DAT_PSP_HANDLE psp);
  *
  * Example: reserved.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep,
-					     DAT_EVD_HANDLE evd, DAT_RSP_HANDLE *rsp);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd,
+	       DAT_RSP_HANDLE *rsp);
 
 /**
  * dat_rsp_query() - Query the parameters of a Reserved Service Point
@@ -122,7 +126,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL con
  *
  * Example: reserved.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM *param);
 
 /**
  * dat_rsp_free() - Free a Reserved Service Point
@@ -164,8 +169,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_rsp_free(DAT_RSP_HANDLE rsp);
  * Example: common.c
  * See: dat_ep_common_connect()
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_csp_create(DAT_IA_HANDLE ia, DAT_COMM *comm, DAT_IA_ADDRESS_PTR address,
-					     DAT_EVD_HANDLE evd, DAT_CSP_HANDLE *csp);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_csp_create(DAT_IA_HANDLE ia, DAT_COMM *comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd,
+	       DAT_CSP_HANDLE *csp);
 
 /**
  * dat_csp_query() - Query the parameters of a Common Service Point
@@ -179,7 +185,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_csp_create(DAT_IA_HANDLE ia, DAT_COMM *comm, D
  *
  * Example: common.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM *param);
 
 /**
  * dat_csp_free() - Free a Common Service Point

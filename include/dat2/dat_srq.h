@@ -44,8 +44,9 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
  *
  * Example: srq.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
-						DAT_DTO_COOKIE cookie);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET *local,
+		  DAT_DTO_COOKIE cookie);
 
 /**
  * dat_srq_query() - Query the parameters of an SRQ
@@ -59,7 +60,8 @@ DAT_EXPORT DAT_RETURN DAT_API dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT se
  *
  * Example: srq.c
  */
-DAT_EXPORT DAT_RETURN DAT_API dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param);
+DAT_EXPORT DAT_RETURN DAT_API
+dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param);
 
 /**
  * dat_srq_resize() - Change the number of receives that an SRQ holds

@@ -127,7 +127,7 @@ typedef enum dat_connect_flags {
 } DAT_CONNECT_FLAGS;
 #define DAT_CONNECT_MULTIPATH_REQUESTED_FLAG	DAT_CONNECT_MULTIPATH_FLAG
 
-/** How an IA or a connection ends. */
+/** Mode of the end of an IA or a connection. */
 typedef enum dat_close_flags {
 	DAT_CLOSE_ABRUPT_FLAG = 0,
 	DAT_CLOSE_GRACEFUL_FLAG = 1,
@@ -271,7 +271,7 @@ typedef struct dat_os_wait_proxy_agent {
 #define DAT_OS_WAIT_PROXY_AGENT_NULL	\
 	((DAT_OS_WAIT_PROXY_AGENT) { (DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL })
 
-/** What a CNO notifies beside dat_cno_wait(). */
+/** Type of the agent that a CNO notifies beside dat_cno_wait(). */
 typedef enum dat_proxy_type {
 	DAT_PROXY_TYPE_NONE = 0,
 	DAT_PROXY_TYPE_AGENT = 1,

@@ -13,7 +13,7 @@ struct request;
 struct scatterlist;
 struct work_struct;
 
-/* What queue_rq returns. */
+/* Results of queue_rq. */
 enum {
 	KDAPL_NVME_OK = (__force int)BLK_STS_OK,
 	KDAPL_NVME_RESOURCE = (__force int)BLK_STS_RESOURCE,

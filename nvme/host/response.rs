@@ -178,7 +178,7 @@ impl Responses {
         let is_async = self.queue.number == 0 && response.tag() >= ASYNC_EVENT_TAG;
         let done = self.queue.with_link(|link| {
             // Before the request is completed, so that the next response finds a receive. A refusal
-            // means that the connection has ended, of which another event tells.
+            // means that the connection has ended, which another event reports.
             if let Some(buffer) = buffer {
                 let _ = link.ep.post(Dto::receive(buffer));
             }

@@ -50,7 +50,7 @@ const PRIVATE_DATA: usize = 64;
 /// Time between two attempts to listen again.
 const RETRY_MS: u32 = 1000;
 
-/// What listens.
+/// Service point of a port, with the Event Dispatcher and the adapter that it uses.
 struct Listener {
     psp: Psp,
     evd: Evd,
@@ -58,8 +58,8 @@ struct Listener {
 }
 
 impl Listener {
-    /// Stops to listen, and ends the queues of the listener. Waits for the upcall in progress, which
-    /// waits for nothing of the core. The handler has references to the port and the adapter.
+    /// Stops to listen, and ends the queues of the listener. Waits for the upcall in progress,
+    /// which waits for nothing of the core. The handler has references to the port and the adapter.
     fn stop(self) {
         drop(self.psp);
         self.evd.free();

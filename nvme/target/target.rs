@@ -2,8 +2,8 @@
 
 //! `kdapl_nvmet.ko`: serves NVMe over RDMA for the kernel's NVMe target, over DAT.
 //!
-//! It takes the place of `nvmet-rdma`: ports whose `addr_trtype` is `rdma` are served by whichever
-//! of the two is loaded. Hosts cannot tell them apart.
+//! It takes the place of `nvmet-rdma`: the one of the two modules that is loaded serves the ports
+//! whose `addr_trtype` is `rdma`. Hosts cannot distinguish them.
 //!
 //! # Objects
 //!

@@ -231,7 +231,7 @@ impl Cno {
     }
 
     /// Marks an EVD as having events, and wakes a waiter unless the EVD is marked already. The
-    /// agent is told independently.
+    /// agent is notified independently.
     ///
     /// Context: any, including hard IRQ. In this and the next functions the caller guarantees that
     /// the EVD keeps its slot.

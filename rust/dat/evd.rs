@@ -168,8 +168,8 @@ pub(super) trait Endpoints: Send + Sync {
     /// Context: as for [`Endpoints::complete`].
     fn complete_early(&self, evd: &Evd, completion: &Wc) -> bool;
 
-    /// Tells an Endpoint that the consumer has taken the event of one of its receives. Called only
-    /// while there are [`ReceiveReports`].
+    /// Reports to an Endpoint that the consumer has taken the event of one of its receives. Called
+    /// only while there are [`ReceiveReports`].
     ///
     /// Context: as for [`Endpoints::complete`].
     fn receive_taken(&self, ep: u64);

@@ -291,8 +291,8 @@ impl Object for Lmr {
         !self.role.is_memory()
     }
 
-    /// Checks whether the LMR may be freed. If so, it refuses further requests, since one could begin
-    /// before the LMR is released.
+    /// Checks whether the LMR may be freed. If so, it refuses further requests, since one could
+    /// begin before the LMR is released.
     ///
     /// # Errors
     ///

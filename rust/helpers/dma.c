@@ -22,7 +22,7 @@ static u32 access_at(const void *start)
 }
 #else
 /*
- * As above. No exported function tells which pages are read-only, and the reserved pages of the
+ * As above. No exported function shows which pages are read-only, and the reserved pages of the
  * linear mapping include those of the kernel's text.
  */
 static u32 access_at(const void *start)

@@ -66,7 +66,8 @@ void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length);
 void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
 
 /* poll.c */
-void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head, struct poll_table_struct *table);
+void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head,
+			    struct poll_table_struct *table);
 void kdapl_helper_make_stream(struct file *file);
 bool kdapl_helper_iocb_may_wait(const struct kiocb *iocb);
 
@@ -146,8 +147,8 @@ struct file *kdapl_helper_uring_file(struct io_uring_cmd *cmd);
 void kdapl_helper_uring_describe(struct io_uring_cmd *cmd, unsigned int issue_flags,
 				 struct kdapl_uring_command *to);
 void *kdapl_helper_uring_pending(struct io_uring_cmd *cmd);
-void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issue_flags, void *pending,
-				     kdapl_uring_run_t run);
+void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issue_flags,
+				     void *pending, kdapl_uring_run_t run);
 void kdapl_helper_uring_run_in_task(struct io_uring_cmd *cmd);
 void kdapl_helper_uring_done(struct io_uring_cmd *cmd, s32 result, unsigned int issue_flags);
 int kdapl_helper_uring_select(struct io_uring_cmd *cmd, u16 group, unsigned int issue_flags,
@@ -231,7 +232,8 @@ bool kdapl_helper_net_admin(struct net *net);
 /* thread.c */
 int kdapl_helper_thread_run(const char *name, void (*run)(void *data), void *data);
 void kdapl_helper_thread_interrupt(struct task_struct *task);
-void kdapl_helper_run_as(struct net *net, const struct cred *cred, void (*run)(void *data), void *data);
+void kdapl_helper_run_as(struct net *net, const struct cred *cred, void (*run)(void *data),
+			 void *data);
 const struct cred *kdapl_helper_current_cred(void);
 
 /* verbs.c */

@@ -4,12 +4,13 @@
 
 #include "helpers.h"
 
-void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head, struct poll_table_struct *table)
+void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head,
+			    struct poll_table_struct *table)
 {
 	poll_wait(file, head, table);
 }
 
-/* Makes a new file one without a position, which io_uring may read without a worker. */
+/* Marks a new file as one without a position, which io_uring may read without a worker. */
 void kdapl_helper_make_stream(struct file *file)
 {
 	file->f_mode |= FMODE_STREAM | FMODE_NOWAIT;

@@ -37,9 +37,10 @@ void *kdapl_helper_tree_take(struct __genradix *tree, size_t index)
 void *kdapl_helper_tree_take_next(struct __genradix *tree, size_t *index)
 {
 	struct genradix_iter iter = { .pos = *index, .offset = *index * sizeof(void *) };
+	const size_t per_node = GENRADIX_NODE_SIZE / sizeof(void *);
 	void **slot, *pointer = NULL;
 
-	while (!pointer && (slot = __genradix_iter_peek(&iter, tree, GENRADIX_NODE_SIZE / sizeof(*slot)))) {
+	while (!pointer && (slot = __genradix_iter_peek(&iter, tree, per_node))) {
 		pointer = xchg(slot, NULL);
 		*index = iter.pos + 1;
 		__genradix_iter_advance(&iter, sizeof(*slot));

@@ -67,7 +67,8 @@ void kdapl_helper_thread_interrupt(struct task_struct *task)
  * which the caller keeps alive. setns() with a pidfd of this thread may take a reference to the
  * replacement for a moment, so the function waits until that is dropped.
  */
-void kdapl_helper_run_as(struct net *net, const struct cred *cred, void (*run)(void *data), void *data)
+void kdapl_helper_run_as(struct net *net, const struct cred *cred, void (*run)(void *data),
+			 void *data)
 {
 	struct nsproxy *before = current->nsproxy;
 	struct nsproxy proxy = *before;

@@ -50,8 +50,8 @@ void *kdapl_helper_uring_pending(struct io_uring_cmd *cmd)
 }
 
 /* From now on io_uring may cancel the command. @run is for kdapl_helper_uring_run_in_task(). */
-void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issue_flags, void *pending,
-				     kdapl_uring_run_t run)
+void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issue_flags,
+				     void *pending, kdapl_uring_run_t run)
 {
 	*io_uring_cmd_to_pdu(cmd, struct kdapl_uring_pdu) =
 		(struct kdapl_uring_pdu) { .pending = pending, .run = run };

@@ -316,8 +316,8 @@ pub(super) fn count(number: u32) -> i32 {
 
 /// Defines functions that C can call.
 ///
-/// A function whose signature differs from the header's does not compile. Its name tells the order
-/// of its arguments, and so the number of one that is invalid.
+/// A function whose signature differs from the header's does not compile. Its name selects the
+/// order of its arguments, and so the number of one that is invalid.
 macro_rules! export {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         const _: () = {

@@ -100,7 +100,7 @@ impl Drop for List {
     }
 }
 
-/// What must stay until the adapter is closed. Fields are protected by `Adapter::keep`.
+/// Values that are dropped after the close of the adapter. Fields are protected by `Adapter::keep`.
 struct Keep {
     /// The adapter is closed: there are no upcalls and no DMA.
     is_closed: bool,

@@ -179,8 +179,9 @@ impl Ep {
         to_result(unsafe { bindings::dat_ep_reset(self.handle.raw()) })
     }
 
-    /// Frees the Endpoint before it is dropped: ends the connection, and drops what its outstanding
-    /// DTOs have. Later calls are refused. Events that are queued are delivered, without buffers.
+    /// Frees the Endpoint before it is dropped: ends the connection, and drops the memory that its
+    /// outstanding DTOs own. Later calls are refused. Events that are queued are delivered, without
+    /// buffers.
     pub fn free(&self) {
         // SAFETY: The call has no pointers.
         let freed = unsafe { bindings::dat_ep_free(self.handle.raw()) };

@@ -185,9 +185,9 @@ impl Evd {
     }
 
     /// Frees the dispatcher before its last clone is dropped, and drops its handler. Waits for the
-    /// upcall in progress; has no effect in one of its own upcalls. A handler that keeps Endpoints
-    /// of this dispatcher, which keep it, ends so. Endpoints that use it are freed before. That of
-    /// an adapter stays.
+    /// upcall in progress; has no effect in one of its own upcalls. It ends a handler that keeps
+    /// Endpoints of this dispatcher, although these keep the dispatcher. Endpoints that use it are
+    /// freed before. The dispatcher of an adapter stays.
     pub fn free(&self) {
         self.0.free();
     }

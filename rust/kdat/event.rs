@@ -132,7 +132,7 @@ fn immediate(event: &bindings::DAT_EVENT, operation: Operation) -> Option<u32> {
     (is_extension && operation == Operation::Receive).then_some(word as u32)
 }
 
-/// What has become of a connection.
+/// Change of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
     /// It is established.

@@ -72,7 +72,7 @@ impl<M: Scattered> Held for Cell<M> {
     }
 }
 
-/// What a completion proves about a registration.
+/// End of a registration, as a completion proves it.
 #[derive(Clone, Copy)]
 pub(crate) struct Ended {
     /// Adapter of the event.
@@ -123,8 +123,8 @@ impl<M: Scattered> Fmr<M> {
     }
 
     /// Registers memory by a request on the queue of a connected Endpoint: `dat_lmr_fmr`. Returns
-    /// the memory as the peer has to name it, which a later send on the same Endpoint may tell. The
-    /// LMR has a registration until [`Self::ended`] returns the memory.
+    /// the memory as the peer has to name it, for a later message on the same
+    /// Endpoint. The LMR has a registration until [`Self::ended`] returns the memory.
     ///
     /// Only a request that fails has an event, of the operation
     /// [`Operation::Register`](crate::Operation::Register).

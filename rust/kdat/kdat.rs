@@ -30,9 +30,9 @@
 //!   table (`slots.rs`) for the event of its DTO, which returns it. Each event is delivered once.
 //!   Without an event it stays there until the Endpoint was freed or the adapter closed, after
 //!   which no device accesses it. A region is freed after its last buffer.
-//! - **Memory of the consumer's own**, as a scatterlist of the block layer: a DTO takes a value that
-//!   owns it ([`Memory`]), as it takes a buffer. The trait is unsafe to implement: here the consumer
-//!   promises what the crate cannot see.
+//! - **Memory of the consumer's own**, as a scatterlist of the block layer: a DTO takes a value
+//!   that owns it ([`Memory`]), as it takes a buffer. The trait is unsafe to implement: here the
+//!   consumer promises what the crate cannot see.
 //! - **Memory of peers**: a [`Shared`] is read and written by copies. There are no references to
 //!   its bytes, which a peer may change at any time. It is freed after `dat_lmr_free` or the close.
 //! - **Memory of the consumer** ([`Scattered`]) belongs to its registration until an event of this

@@ -28,7 +28,7 @@ use zerocopy_derive::{
     KnownLayout, //
 };
 
-/// Memory of a peer, as that has told it. Messages may contain this struct.
+/// Memory of a peer, as the peer has described it in a message. Messages may contain this struct.
 #[repr(C)]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -171,8 +171,8 @@ impl Dto {
         Self { more, ..self }
     }
 
-    /// Checks that memory to transfer is of a Protection Zone (PZ). The contexts of two zones may be
-    /// the same numbers.
+    /// Checks that memory to transfer is of a Protection Zone (PZ). The contexts of two zones may
+    /// be the same numbers.
     ///
     /// # Errors
     ///

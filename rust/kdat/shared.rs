@@ -17,7 +17,7 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-/// What peers may do with memory.
+/// Accesses that peers may make to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing before an [`Rmr`](crate::Rmr) is bound to it.

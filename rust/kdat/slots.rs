@@ -17,7 +17,7 @@ use kernel::prelude::*;
 /// same cookie comes again after 2^40 DTOs in one slot.
 const INDEX_BITS: u32 = 24;
 
-/// What a post has handed to the device.
+/// Memory that a post has given to the device.
 #[derive(Default)]
 pub(crate) struct Posted {
     /// Endpoint or Shared Receive Queue of the post.

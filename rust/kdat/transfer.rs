@@ -160,9 +160,9 @@ unsafe fn pieces(
 ///
 /// # Safety
 ///
-/// [`Memory::lmr`] returns the same LMR as long as the value is not changed. While somebody has the
-/// value in a box, nobody else accesses the memory of the LMR. A drop of the value drops the LMR
-/// before the memory. [`Memory::type_id`] is not overridden.
+/// [`Memory::lmr`] returns the same LMR as long as the value is not changed. While the value is in
+/// a box, only the owner of the box accesses the memory of the LMR. A drop of the value drops the
+/// LMR before the memory. [`Memory::type_id`] is not overridden.
 pub unsafe trait Memory: Send + 'static {
     /// Returns the LMR; `None` for a value that has no data to move.
     fn lmr(&self) -> Option<&Lmr>;

@@ -126,7 +126,7 @@ impl Choice {
     }
 }
 
-/// What a part of a name means for an address.
+/// Effect of a part of a name on the choice of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     NetDevice,

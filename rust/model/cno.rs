@@ -325,7 +325,7 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
     }
 
     /// Counts an event of an EVD for the agent; `is_trigger` is the result of
-    /// [`EvdTable::trigger`]. Returns whether the agent has to be told.
+    /// [`EvdTable::trigger`]. Returns whether the agent has to be notified.
     pub(crate) fn add_for_agent(&mut self, slot: SlotIndex, is_trigger: bool) -> bool {
         match self.state(slot) {
             EvdState::Vacant => false,

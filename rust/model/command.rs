@@ -12,7 +12,7 @@
 //!            cancel: the canceller becomes the owner, and completes the command
 //!          +----------------------------------------------------------------+
 //!          |                                                                v
-//!       parked <------------------ park: no note since `begin` ---------- owned --- finish ---> done
+//!       parked <------------------ park: no note since `begin` ---------- owned -- finish --> done
 //! ```
 //!
 //! A wake-up that finds the command owned sets the note WOKEN. The owner clears it before it looks
@@ -72,8 +72,8 @@ impl CommandState {
         Self(AtomicU32::new(OWNED))
     }
 
-    /// Replaces the state by what `next` makes of it. Returns the second value of `next`. If there
-    /// is no next state, the state stays.
+    /// Replaces the state by the first value of `next`, unless that is `None`. Returns the second
+    /// value.
     fn change<T>(&self, mut next: impl FnMut(u32) -> (Option<u32>, T)) -> T {
         let mut state = self.0.load();
         loop {

@@ -95,10 +95,10 @@ impl Dto {
     }
 }
 
-/// Place of a request in the order of posts, which [`Requests`](super::requests::Requests) keeps.
-/// Receives have none.
+/// Position of a request in the order of posts, which [`Requests`](super::requests::Requests)
+/// keeps. Receives have none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct PostPosition {
     /// Number of the request.
     pub(super) number: u32,
     /// The unsignalled requests that were posted before and after this one, if it is unsignalled.
@@ -108,7 +108,7 @@ pub(crate) struct Place {
 
 /// Slot of a neighbour in a list, or none.
 ///
-/// A slot is stored in 16 bits, which keeps a [`Place`] small.
+/// A slot is stored in 16 bits, which keeps a [`PostPosition`] small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbour(u16);
 
@@ -149,7 +149,7 @@ pub(crate) enum Slot {
     /// No DTO is in flight. Links to the next free slot of the list.
     Free(Option<u32>),
     /// A DTO is in flight.
-    Busy(Dto, Place),
+    Busy(Dto, PostPosition),
 }
 
 impl Slot {
@@ -221,12 +221,12 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
 
     /// Allocates a slot for a DTO; `None` if all are busy.
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
-        self.post_in_order(dto, Place::default())
+        self.post_in_order(dto, PostPosition::default())
     }
 
     /// Allocates a slot for a DTO with this place in the order of posts.
     #[inline(always)]
-    pub(super) fn post_in_order(&mut self, dto: Dto, place: Place) -> Option<u32> {
+    pub(super) fn post_in_order(&mut self, dto: Dto, place: PostPosition) -> Option<u32> {
         let index = match self.free {
             Some(index) => index,
             None if self.next_unused < self.capacity() => self.next_unused,
@@ -275,7 +275,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     }
 
     /// Returns the place of the request in flight in a slot; `None` if there is none.
-    pub(super) fn place(&self, slot: u32) -> Option<Place> {
+    pub(super) fn place(&self, slot: u32) -> Option<PostPosition> {
         match self.storage.get(usize::try_from(slot).ok()?)? {
             Slot::Busy(_, place) => Some(*place),
             Slot::Free(_) => None,
@@ -283,7 +283,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     }
 
     /// Returns the place of the request in flight in a slot, to change it.
-    pub(super) fn place_mut(&mut self, slot: u32) -> Option<&mut Place> {
+    pub(super) fn place_mut(&mut self, slot: u32) -> Option<&mut PostPosition> {
         match self.storage.get_mut(usize::try_from(slot).ok()?)? {
             Slot::Busy(_, place) => Some(place),
             Slot::Free(_) => None,

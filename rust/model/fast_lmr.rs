@@ -82,7 +82,7 @@ pub(crate) enum Input {
     PeerInvalidated,
 }
 
-/// What the caller has to do with a step.
+/// Task of the caller after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Effects {
     /// Posts must not name the LMR context any more.

@@ -186,7 +186,8 @@ impl<M: SharedMemory> MappedRing<M> {
             && self.memory.words().head.exchange_if(index, next).is_ok()
     }
 
-    /// Tells the process whether to take events by calls, and to call after it has taken one.
+    /// Sets or clears the flag by which the process takes events by calls, and calls after it has
+    /// taken one.
     ///
     /// Fully ordered: a process that takes an event at the same time reads the new value after it
     /// has advanced the head, or the caller reads the new head after this.

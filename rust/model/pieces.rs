@@ -2,7 +2,7 @@
 
 //! Memory that consists of pieces, which follow each other in it but lie anywhere.
 
-/// Where the pieces of a memory end, as offsets in it.
+/// Ends of the pieces of a memory, as offsets in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends<'a> {
     /// The first piece has `first` bytes, and each other one `size`.
@@ -11,9 +11,9 @@ pub(crate) enum Ends<'a> {
     Listed(&'a [u64]),
 }
 
-/// Place of an offset.
+/// Position of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Index of the piece.
     pub(crate) piece: usize,
     /// Offset in the piece.
@@ -25,7 +25,7 @@ pub(crate) struct Place {
 impl Ends<'_> {
     /// Returns the place of an offset, or `None` beyond the end of listed pieces. Regular pieces
     /// have no end.
-    pub(crate) fn place(self, offset: u64) -> Option<Place> {
+    pub(crate) fn place(self, offset: u64) -> Option<Position> {
         match self {
             Self::Regular { first, size } => regular_place(first, size, offset),
             Self::Listed(ends) => listed_place(ends, offset),
@@ -33,16 +33,16 @@ impl Ends<'_> {
     }
 }
 
-fn regular_place(first: u64, size: u64, offset: u64) -> Option<Place> {
+fn regular_place(first: u64, size: u64, offset: u64) -> Option<Position> {
     let Some(beyond) = offset.checked_sub(first) else {
-        return Some(Place {
+        return Some(Position {
             piece: 0,
             into: offset,
             left: first.checked_sub(offset)?,
         });
     };
     let into = beyond.checked_rem(size)?;
-    Some(Place {
+    Some(Position {
         piece: usize::try_from(beyond.checked_div(size)?)
             .ok()?
             .checked_add(1)?,
@@ -51,13 +51,13 @@ fn regular_place(first: u64, size: u64, offset: u64) -> Option<Place> {
     })
 }
 
-fn listed_place(ends: &[u64], offset: u64) -> Option<Place> {
+fn listed_place(ends: &[u64], offset: u64) -> Option<Position> {
     let piece = ends.partition_point(|end| *end <= offset);
     let start = match piece.checked_sub(1) {
         Some(before) => *ends.get(before)?,
         None => 0,
     };
-    Some(Place {
+    Some(Position {
         piece,
         into: offset.checked_sub(start)?,
         left: ends.get(piece)?.checked_sub(offset)?,

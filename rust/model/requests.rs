@@ -27,7 +27,7 @@ use super::{
         Dto,
         DtoSlots,
         Neighbour,
-        Place,
+        PostPosition,
         Scan,
         Slot, //
     }, //
@@ -136,7 +136,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     pub(crate) fn post(&mut self, dto: Dto) -> Option<Posted> {
         let number = self.next_number;
         let signalled = !self.may_be_unsignalled(&dto, number);
-        let place = Place {
+        let place = PostPosition {
             number,
             previous: if signalled {
                 Neighbour::NONE

@@ -11,8 +11,8 @@
 //! completed were taken, and none of them by a queue pair that was created later, or that has
 //! completed a later one. A receive that no present queue pair can have is lost.
 //!
-//! If every connection ends amid its message, none completes. Then the queue itself tells that it
-//! is nearly empty, so that all receives but the newest were taken.
+//! If every connection ends amid its message, none completes. Then the event of the queue's limit
+//! shows that it is nearly empty, so that all receives but the newest were taken.
 
 use super::dto::{
     Dto,

@@ -106,7 +106,7 @@ pub(crate) fn is_not_available(error: Error) -> bool {
 }
 
 /// Mapped memory, and the owner that keeps it, if there is one: it is dropped after the region.
-type Kept = (MappedMemory, Option<Arc<dyn Send + Sync>>);
+type OwnedMemory = (MappedMemory, Option<Arc<dyn Send + Sync>>);
 
 /// A memory region for fast registration.
 ///
@@ -123,7 +123,7 @@ pub(crate) struct FastMr {
     last_key: Atomic<u32>,
     #[pin]
     release: Work<FastMr>,
-    memory: Option<Kept>,
+    memory: Option<OwnedMemory>,
     _charge: Charge,
     pd: Arc<Pd>,
 }
@@ -176,7 +176,7 @@ impl FastMr {
         pages: u32,
         length: u64,
         access: Access,
-        memory: Option<Kept>,
+        memory: Option<OwnedMemory>,
     ) -> Result<Arc<Self>> {
         might_sleep();
         if pages > pd.device().limits().max_fast_reg_pages {

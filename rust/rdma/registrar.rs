@@ -59,47 +59,47 @@ const CAPACITY: Capacity = Capacity {
     max_recv_sge: 1,
 };
 
-/// Wakes the thread that waits for a completion.
+/// Flag that a completion sets, and the thread that waits for it.
 #[pin_data]
-struct Bell {
+struct CompletionFlag {
     #[pin]
     waiter: WaitQueue,
-    has_rung: Atomic<bool>,
+    is_set: Atomic<bool>,
 }
 
-impl Bell {
+impl CompletionFlag {
     fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                waiter <- new_wait_queue!("Bell::waiter"),
-                has_rung: Atomic::new(false),
+                waiter <- new_wait_queue!("CompletionFlag::waiter"),
+                is_set: Atomic::new(false),
             }),
             GFP_KERNEL_ACCOUNT,
         )
     }
 
-    /// Context: any, including hard IRQ.
-    fn ring(&self) {
-        self.has_rung.store(true, Release);
+    /// Sets the flag, and wakes the thread. Context: any, including hard IRQ.
+    fn set(&self) {
+        self.is_set.store(true, Release);
         self.waiter.wake_all();
     }
 }
 
-impl CqHandler for Bell {
+impl CqHandler for CompletionFlag {
     fn completed(this: ArcBorrow<'_, Self>) {
-        this.ring();
+        this.set();
     }
 
     fn failed(this: ArcBorrow<'_, Self>) {
-        this.ring();
+        this.set();
     }
 }
 
-impl QpHandler for Bell {
+impl QpHandler for CompletionFlag {
     type Kept = ();
 
     fn failed(this: ArcBorrow<'_, Self>) {
-        this.ring();
+        this.set();
     }
 
     fn last_receive(_this: ArcBorrow<'_, Self>) {}
@@ -109,9 +109,9 @@ impl QpHandler for Bell {
 
 /// A queue pair of a protection domain that registers memory regions of this domain.
 pub(crate) struct Registrar {
-    qp: Arc<Qp<Bell, Bell>>,
-    cq: Arc<Cq<Bell>>,
-    bell: Arc<Bell>,
+    qp: Arc<Qp<CompletionFlag, CompletionFlag>>,
+    cq: Arc<Cq<CompletionFlag>>,
+    flag: Arc<CompletionFlag>,
 }
 
 /// A registration that failed. Its registrar cannot be used any more. Dropped in this order: the
@@ -131,12 +131,12 @@ impl Registrar {
     /// `EOPNOTSUPP` over iWARP, `ENODEV` if the port of the device has no address, `EAGAIN` above a
     /// limit of the user, `ENOMEM`, any other error of the driver.
     pub(crate) fn new(pd: Arc<Pd>, port: u32) -> Result<Self> {
-        let bell = Bell::new()?;
-        let cq = Cq::new(pd.device().clone(), bell.clone(), COMPLETIONS, 0)?;
+        let flag = CompletionFlag::new()?;
+        let cq = Cq::new(pd.device().clone(), flag.clone(), COMPLETIONS, 0)?;
         let cqs = [cq.clone(), cq.clone()];
-        let qp = Qp::new(bell.clone(), (), pd, cqs, None, CAPACITY, port)?;
+        let qp = Qp::new(flag.clone(), (), pd, cqs, None, CAPACITY, port)?;
         qp.connect_to_itself(port)?;
-        Ok(Self { qp, cq, bell })
+        Ok(Self { qp, cq, flag })
     }
 
     /// Registers a region: its key is valid on return. Returns the registrar for the next one.
@@ -172,7 +172,7 @@ impl Registrar {
     fn await_completion(&self) -> Result {
         let mut deadline = Deadline::after_micros(PATIENCE_US);
         loop {
-            self.bell.has_rung.store(false, Release);
+            self.flag.is_set.store(false, Release);
             // A completion before this call does not ring, so the queue is polled after it.
             self.cq.arm(Notify::Next);
             let mut batch = Batch::<1>::new();
@@ -183,8 +183,8 @@ impl Registrar {
                     _ => Err(EIO),
                 };
             }
-            let has_rung = || self.bell.has_rung.load(Acquire);
-            if self.bell.waiter.wait_until(&mut deadline, has_rung) == SleepResult::TimedOut {
+            let is_set = || self.flag.is_set.load(Acquire);
+            if self.flag.waiter.wait_until(&mut deadline, is_set) == SleepResult::TimedOut {
                 return Err(ENODEV);
             }
         }

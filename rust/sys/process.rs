@@ -62,3 +62,19 @@ impl Drop for Process {
         unsafe { bindings::kdapl_helper_put_pid(self.pid.as_ptr()) };
     }
 }
+
+#[kunit_tests(kdapl_sys_process)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calling_process_has_a_number_and_a_name() -> Result {
+        let process = Process::current()?;
+        assert!(process.number() != 0);
+        assert_eq!(process.number(), Process::current()?.number());
+        let name = process.name();
+        assert!(name[0] != 0);
+        assert_eq!(name[NAME_LEN - 1], 0);
+        Ok(())
+    }
+}

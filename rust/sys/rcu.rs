@@ -162,3 +162,101 @@ impl<T: Send + Sync> Drop for RcuTable<T> {
         unsafe { bindings::__genradix_free(tree) };
     }
 }
+
+#[kunit_tests(kdapl_sys_rcu)]
+mod tests {
+    use super::*;
+    use kernel::sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        rcu::read_lock,
+        Completion, //
+    };
+
+    /// Shows that an [`Object`] was dropped.
+    #[pin_data]
+    struct Dropped {
+        #[pin]
+        completion: Completion,
+        is_set: Atomic<bool>,
+    }
+
+    struct Object(Arc<Dropped>);
+
+    impl Drop for Object {
+        fn drop(&mut self) {
+            self.0.is_set.store(true, Release);
+            self.0.completion.complete_all();
+        }
+    }
+
+    /// Returns a table with an object at index 3, with the key 7.
+    fn table() -> Result<(RcuTable<Object>, Arc<Dropped>)> {
+        let dropped = pin_init!(Dropped {
+            completion <- Completion::new(),
+            is_set: Atomic::new(false),
+        });
+        let dropped = Arc::pin_init(dropped, GFP_KERNEL)?;
+        let (table, object) = (RcuTable::new(), Object(dropped.clone()));
+        table.store(3, 7, Arc::new(object, GFP_KERNEL)?, GFP_KERNEL)?;
+        Ok((table, dropped))
+    }
+
+    fn has(table: &RcuTable<Object>, index: u32, key: u64) -> bool {
+        let guard = read_lock();
+        table.get(&guard, index, |found| found == key).is_some()
+    }
+
+    #[test]
+    fn a_lookup_needs_index_and_key() -> Result {
+        let (table, _dropped) = table()?;
+        assert!(has(&table, 3, 7));
+        for (index, key) in [(3, 8), (2, 7), (4, 7), (u32::MAX, 7)] {
+            assert!(!has(&table, index, key));
+        }
+        Ok(())
+    }
+
+    /// Hangs if the object is never dropped.
+    #[test]
+    fn a_reader_keeps_a_removed_object() -> Result {
+        let (table, dropped) = table()?;
+        let guard = read_lock();
+        let object = table.get(&guard, 3, |_| true).ok_or(ENOENT)?;
+        table.remove(3);
+        assert!(!has(&table, 3, 7));
+        assert!(!object.0.is_set.load(Acquire));
+        drop(guard);
+        dropped.completion.wait_for_completion();
+        Ok(())
+    }
+
+    #[test]
+    fn an_index_is_used_again() -> Result {
+        let ((table, first), (_, second)) = (table()?, table()?);
+        table.remove(3);
+        table.store(
+            3,
+            8,
+            Arc::new(Object(second.clone()), GFP_KERNEL)?,
+            GFP_KERNEL,
+        )?;
+        assert!(has(&table, 3, 8) && !has(&table, 3, 7));
+        first.completion.wait_for_completion();
+        assert!(has(&table, 3, 8));
+        Ok(())
+    }
+
+    /// Hangs if the object is never dropped.
+    #[test]
+    fn a_table_drops_its_objects() -> Result {
+        let (table, dropped) = table()?;
+        assert!(!dropped.is_set.load(Acquire));
+        drop(table);
+        dropped.completion.wait_for_completion();
+        Ok(())
+    }
+}

@@ -61,7 +61,7 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// Returns the context of the caller. On a kernel without CONFIG_PREEMPT_COUNT nobody can tell,
+    /// Returns the context of the caller. On a kernel without CONFIG_PREEMPT_COUNT it is not known,
     /// and the result is [`Context::Atomic`].
     pub(crate) fn current() -> Self {
         // SAFETY: The helper only reads the running task and the state of the processor.
@@ -82,5 +82,35 @@ impl Context {
             Self::Process => GFP_KERNEL_ACCOUNT,
             Self::Atomic => GFP_ATOMIC,
         }
+    }
+}
+
+#[kunit_tests(kdapl_sys_task)]
+mod tests {
+    use super::*;
+    use crate::sys::lock::new_spinlock_irq;
+    use kernel::sync::{
+        rcu::read_lock,
+        Arc, //
+    };
+
+    #[test]
+    fn a_thread_may_sleep_without_a_lock() -> Result {
+        let free = match cfg!(CONFIG_PREEMPT_COUNT) {
+            true => Context::Process,
+            false => Context::Atomic,
+        };
+        let lock = Arc::pin_init(new_spinlock_irq!(0, "tests::lock"), GFP_KERNEL)?;
+        assert!(Context::current() == free);
+        {
+            let _guard = lock.lock();
+            assert!(Context::current() == Context::Atomic);
+        }
+        {
+            let _guard = read_lock();
+            assert!(Context::current() == Context::Atomic);
+        }
+        assert!(Context::current() == free);
+        Ok(())
     }
 }

@@ -6,19 +6,21 @@
 use std::{env, fmt::Write, fs, path::PathBuf};
 
 fn main() {
-    let header = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("../../include/uapi/rdma/kdapl.h");
-    println!("cargo:rerun-if-changed={}", header.display());
+    let include = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+        .join("../../include/uapi");
+    let header = include.join("rdma/kdapl.h");
+    println!("cargo:rerun-if-changed={}", include.join("rdma").display());
     println!("cargo:rerun-if-changed=build.rs");
 
     let text = fs::read_to_string(&header)
         .unwrap_or_else(|e| panic!("cannot read the ioctl header {}: {e}", header.display()));
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let wrapper = out.join("wrapper.h");
-    fs::write(&wrapper, wrapper_text(&text, &header)).expect("OUT_DIR is writable");
+    fs::write(&wrapper, wrapper_text(&text)).expect("OUT_DIR is writable");
 
     bindgen::Builder::default()
         .header(wrapper.display().to_string())
+        .clang_arg(format!("-I{}", include.display()))
         .allowlist_item("(KDAPL|kdapl|IOC_KDAPL)_.*")
         .derive_default(true)
         .no_default("kdapl_ep_attr")
@@ -32,8 +34,8 @@ fn main() {
 
 /// Returns a C header that includes the ioctl header and defines a `static const` for each request
 /// number.
-fn wrapper_text(text: &str, header: &std::path::Path) -> String {
-    let mut wrapper = format!("#include \"{}\"\n", header.display());
+fn wrapper_text(text: &str) -> String {
+    let mut wrapper = String::from("#include <rdma/kdapl.h>\n");
     for line in text.lines().filter(|l| l.contains("_IOWR(KDAPL_IOC_MAGIC")) {
         let name = line.split_whitespace().nth(1).expect("#define NAME VALUE");
         writeln!(wrapper, "static const __u32 IOC_{name} = {name};").expect("a String");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `struct nvme_ctrl_ops`: what the NVMe core asks of a controller.
+//! `struct nvme_ctrl_ops`: operations of a controller for the NVMe core.
 
 use super::{
     create,

@@ -2,8 +2,8 @@
 
 //! Requests of the block layer, and the memory of their data.
 //!
-//! A request ends when the block layer or the transport has completed it, and its memory is not lent
-//! any more:
+//! A request ends when the block layer or the transport has completed it, and its memory is not
+//! lent any more:
 //!
 //! ```text
 //!   queue_rq --> Request --> complete(), or a cancellation --+
@@ -133,7 +133,7 @@ impl Request {
     pub(crate) fn command(&self, to: &mut [u8; crate::wire::COMMAND_SIZE]) {
         const { assert!(size_of::<bindings::nvme_command>() == crate::wire::COMMAND_SIZE) };
         let from = (&raw const self.pdu().command).cast();
-        // SAFETY: The command is a part of the request, which nobody changes after its start.
+        // SAFETY: The command is a part of the request, which is not changed after its start.
         *to = unsafe { *from };
     }
 

@@ -56,9 +56,9 @@ calls! {
     quiesce_admin = nvme_quiesce_admin_queue;
     /// Lets requests reach the admin queue again.
     unquiesce_admin = nvme_unquiesce_admin_queue;
-    /// Starts what runs on a live controller: keep-alive, scan, asynchronous events.
+    /// Starts the background work of a live controller: keep-alive, scan, asynchronous events.
     start = nvme_start_ctrl;
-    /// Stops what `start` has started, and waits for its work.
+    /// Stops the background work, and waits for it.
     stop = nvme_stop_ctrl;
     /// Stops keep-alive commands.
     stop_keep_alive = nvme_stop_keep_alive;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a transport does, and its registration with NVMe over Fabrics.
+//! Operations of a transport, and its registration with NVMe over Fabrics.
 
 use super::{
     create,

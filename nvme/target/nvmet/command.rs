@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Commands: one box each, whose types say who has it.
+//! Commands, one box each. The type of the box shows whether the transport or the NVMe core has it.
 
 use super::{
     sgl::{
@@ -115,7 +115,7 @@ impl Command {
         }
     }
 
-    /// Drops what the last use of the command has left.
+    /// Drops the buffers and the data of the last use of the command.
     fn clear(&mut self) {
         self.uncount();
         self.capsule = None;

@@ -56,7 +56,7 @@ pub(in crate::dat) struct Link {
 }
 
 /// Place of an Interface Adapter: a port of a device, and addresses of it.
-pub(in crate::dat) struct Place {
+pub(in crate::dat) struct IaPlace {
     pub(in crate::dat) device: Arc<Device>,
     pub(in crate::dat) port: u32,
     /// The adapter's own address.
@@ -107,10 +107,10 @@ impl IaBase {
     pub(in crate::dat) fn new(
         handle: Handle,
         net: NetRef,
-        place: Place,
+        place: IaPlace,
         is_of_kernel: bool,
     ) -> DatResult<Arc<Self>> {
-        let Place {
+        let IaPlace {
             device,
             port,
             own,

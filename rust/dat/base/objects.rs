@@ -46,8 +46,8 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     /// Subtype of INVALID_HANDLE for a handle that names no such object.
     const INVALID: Subtype;
 
-    /// Checks whether the consumer may free the object. Called with the table locked. After a success
-    /// the object is removed.
+    /// Checks whether the consumer may free the object. Called with the table locked. After a
+    /// success the object is removed.
     ///
     /// # Errors
     ///

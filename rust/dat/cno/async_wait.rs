@@ -26,7 +26,7 @@ impl HasHead for Cno {
     }
 }
 
-/// A waiter of a CNO that is no thread, until the drop.
+/// Place of a waiter of a CNO that has no thread. The drop leaves the place.
 pub(crate) struct AsyncWait {
     cno: Arc<Cno>,
     /// Number of times that the last EVD had left when the wait began.

@@ -215,7 +215,7 @@ impl Ep {
     /// destroyed.
     pub(super) fn begin_life(&self, past_lives: &mut PastLives) {
         self.drain_evds();
-        // Lives are told apart by a few bits. So a clean life counts, too, after one that was not.
+        // A few bits distinguish lives. So a clean life counts, too, after one that was not.
         if past_lives.any() || self.inner.lock().unfinished() != 0 {
             past_lives.0 = past_lives.0.saturating_add(1);
         }

@@ -43,13 +43,13 @@ use crate::{
 use kernel::alloc::Flags;
 
 /// Journal of one Endpoint, if journals were enabled when it was created.
-pub(super) struct Trace(Option<KBox<Kept>>);
+pub(super) struct Trace(Option<KBox<JournalFile>>);
 
 /// Journal in kernel memory.
 type Lines = Journal<KVVec<JournalEntry>>;
 
 /// Journal, and the file that shows it.
-struct Kept {
+struct JournalFile {
     journal: Lines,
     file: Option<File<TraceFile>>,
 }
@@ -71,7 +71,7 @@ impl Trace {
         }
         let entries = usize::try_from(entries).map_err(|_| DatError::memory())?;
         let entries = KVVec::from_elem(JournalEntry::EMPTY, entries, flags)?;
-        let kept = Kept {
+        let kept = JournalFile {
             journal: Journal::new(entries),
             file: None,
         };

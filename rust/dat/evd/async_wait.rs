@@ -48,7 +48,7 @@ impl HasLoneWaiter for Evd {
     }
 }
 
-/// The only waiter of an EVD, which is no thread, until the drop.
+/// Place of the only waiter of an EVD, for one that has no thread. The drop leaves the place.
 pub(crate) struct AsyncWait {
     evd: Arc<Evd>,
     threshold: u32,
@@ -59,8 +59,8 @@ pub(crate) struct AsyncWait {
 }
 
 impl AsyncWait {
-    /// Becomes the waiter of `evd`, for `threshold` events. Returns what [`Evd::wait`] would, if
-    /// that fails before it waits.
+    /// Becomes the waiter of `evd`, for `threshold` events. Fails as [`Evd::wait`] does before it
+    /// sleeps.
     ///
     /// Context: process; sleeps.
     ///
@@ -100,8 +100,8 @@ impl AsyncWait {
         self.place.wake_by(waker)
     }
 
-    /// Looks whether enough events are queued. If not, the next one calls the waker, if there is
-    /// one. `again` is set if the caller has to look again without a wake-up.
+    /// Checks whether enough events are queued. If not, the next event calls the waker, if there is
+    /// one. Sets `again` if the caller has to repeat the check without a wake-up.
     ///
     /// Context: process; sleeps for short times only.
     ///

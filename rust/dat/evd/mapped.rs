@@ -3,9 +3,9 @@
 //! Events of an Event Dispatcher (EVD) in memory that a process maps: see
 //! [`model::mapped_ring`](crate::model::mapped_ring).
 //!
-//! A call that takes an event and finds more hands those over to the mapped ring, and the process
-//! takes them without a call. The kernel learns of that when it looks at the head. While some party
-//! waits for it, the process is told to call.
+//! A call that takes an event and finds more moves those to the mapped ring, and the process takes
+//! them without a call. The kernel notices that when it reads the head. While another party waits
+//! for it to notice, a flag in the ring requests that the process takes events by calls.
 //!
 //! A call that leaves nothing behind arms the completion queues, and claims that the EVD is empty
 //! but for the mapped events. Until the claim is retracted, the process polls without a call. A
@@ -62,7 +62,7 @@ impl Evd {
         ring.memory().map(area, vma)
     }
 
-    /// Tells a process that has mapped the ring whether it may take events without a call.
+    /// Sets or clears the flag by which a process that has mapped the ring takes events by calls.
     ///
     /// It must call if waits are stopped, since its calls fail then; if completions wait for room;
     /// and if some party has to know when each receive is taken.

@@ -59,7 +59,7 @@ impl Ia {
             return Err(Kind::ModelNotSupported.into());
         }
         self.settle(fast, context);
-        let registered = Fast::prepare(fast, fmr, map, context).and_then(|mut prepared| {
+        let registered = fast.prepare(fmr, map, context).and_then(|mut prepared| {
             let (pz, contexts) = (prepared.pz(), prepared.contexts());
             let mut request = LocalRequest {
                 action: Action::Register(&mut prepared),

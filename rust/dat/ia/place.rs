@@ -5,7 +5,7 @@
 
 use crate::{
     dat::{
-        base::Place,
+        base::IaPlace,
         prelude::*, //
     },
     model::adapter_name::{
@@ -46,7 +46,7 @@ fn at_port(
     name: &AdapterName<'_>,
     by_device: bool,
     net: &NetRef,
-) -> DatResult<Option<Place>> {
+) -> DatResult<Option<IaPlace>> {
     let mut addresses = device.addresses(port, net)?;
     let choice =
         |address: &PortAddress| name.choice(by_device, address.netdev_name(), &address.local);
@@ -54,7 +54,7 @@ fn at_port(
     let own = own_address(addresses.iter().map(|address| address.local));
     let own = own.and_then(|own| addresses.get(own));
     Ok(own.and_then(|own| {
-        Some(Place {
+        Some(IaPlace {
             device: device.clone(),
             port,
             choice: choice(own)?,
@@ -69,7 +69,7 @@ fn at_device(
     name: &AdapterName<'_>,
     by_device: bool,
     net: &NetRef,
-) -> DatResult<Option<Place>> {
+) -> DatResult<Option<IaPlace>> {
     for port in device.ports().filter(|&port| name.allows_port(port)) {
         if let Some(place) = at_port(device, port, name, by_device, net)? {
             return Ok(Some(place));
@@ -87,7 +87,7 @@ fn at_device(
 /// - PROVIDER_NOT_FOUND if there is no such device, port, network device or address.
 /// - INVALID_ADDRESS if there is, but the port has no address, or not this one.
 /// - INSUFFICIENT_RESOURCES (memory).
-pub(super) fn find(name: &[u8], net: &NetRef) -> DatResult<Place> {
+pub(super) fn find(name: &[u8], net: &NetRef) -> DatResult<IaPlace> {
     let name = AdapterName::parse(name).ok_or(UNKNOWN)?;
     let named = devices(net).find(|device| without_nuls(&device.name()) == name.subject);
     if let Some(device) = named {

@@ -7,9 +7,9 @@
 //! this side has posted or a receive has reported. Which calls are allowed when is decided by
 //! [`State`].
 //!
-//! A call that prepares a registration takes the parts out of the lock, and puts them back when the
-//! request is posted. So the only allocations are those of `dat_lmr_allocate`, and of a region that
-//! replaces a lost one.
+//! A call that prepares a registration takes the resources out of the lock, and puts them back when
+//! the request is posted. So the only allocations are those of `dat_lmr_allocate`, and of a region
+//! that replaces a lost one.
 
 mod prepare;
 
@@ -56,7 +56,7 @@ use kernel::{
 };
 
 /// Resources of an LMR. Dropped in this order.
-pub(in crate::dat) struct Parts {
+pub(in crate::dat) struct Resources {
     /// `None` if the last one could not be replaced.
     region: Option<Arc<FastMr>>,
     pages: DmaPages,
@@ -68,7 +68,7 @@ pub(in crate::dat) struct Parts {
 /// Protection Zone (PZ) that reports invalidations by peers, and the key that they name.
 type Reports = Option<(Arc<Pz>, u32)>;
 
-impl Parts {
+impl Resources {
     fn reports(&self) -> Reports {
         let region = self.region.as_ref()?;
         Some((self.pz.object(), region.key()))
@@ -99,7 +99,7 @@ pub(in crate::dat) struct Inner {
     state: State,
     registration: Registration,
     /// `None` while a call prepares a registration, and after the release.
-    parts: Option<Parts>,
+    resources: Option<Resources>,
     /// Handle of the Endpoint that the last request was posted to.
     ep: u64,
     /// Whether the completion of an outstanding request may have no event.
@@ -120,8 +120,8 @@ impl Inner {
         if effects.forget {
             self.forget();
         }
-        if let (true, Some(parts)) = (effects.unmap, &mut self.parts) {
-            parts.pages.unmap();
+        if let (true, Some(resources)) = (effects.unmap, &mut self.resources) {
+            resources.pages.unmap();
         }
         Ok(effects)
     }
@@ -134,7 +134,10 @@ impl Inner {
     pub(in crate::dat) fn may_invalidate(&self, ep: u64) -> DatResult<Arc<FastMr>> {
         self.unless_released()?;
         self.state.step(self.invalidation(ep))?;
-        let region = self.parts.as_ref().and_then(|parts| parts.region.clone());
+        let region = self
+            .resources
+            .as_ref()
+            .and_then(|resources| resources.region.clone());
         region.ok_or(DatError::device())
     }
 
@@ -155,8 +158,8 @@ impl Inner {
     /// Forbids posts to use the LMR context.
     fn forget(&mut self) {
         let context = core::mem::take(&mut self.registration).lmr_context;
-        if let (1.., Some(parts)) = (context, &mut self.parts) {
-            parts.room = parts.pz.take_region(context);
+        if let (1.., Some(resources)) = (context, &mut self.resources) {
+            resources.room = resources.pz.take_region(context);
         }
     }
 }
@@ -173,7 +176,7 @@ pub(in crate::dat) struct Fast {
 }
 
 impl Fast {
-    /// Allocates the parts of an LMR for registrations of up to `max_pages` pages.
+    /// Allocates the resources of an LMR for registrations of up to `max_pages` pages.
     ///
     /// Context: process; sleeps.
     ///
@@ -188,17 +191,17 @@ impl Fast {
         let pd = pz.pd()?;
         let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::refused)?;
         let context = region.key();
-        let parts = Parts {
+        let resources = Resources {
             region: Some(region),
             pages: DmaPages::new(pd, max_pages)?,
             room: Some(RegionReservation::new()?),
             pz,
         };
-        let pz = parts.pz.object();
+        let pz = resources.pz.object();
         let inner = Inner {
             state: State::Free,
             registration: Registration::default(),
-            parts: Some(parts),
+            resources: Some(resources),
             ep: 0,
             is_suppressed: false,
             is_released: false,
@@ -269,21 +272,28 @@ impl Fast {
         self.drop_released();
     }
 
-    /// Drops the parts of a released LMR, unless requests are outstanding.
+    /// Drops the resources of a released LMR, unless requests are outstanding.
     ///
     /// Context: process; sleeps.
     fn drop_released(&self) {
-        let (reports, parts) = {
+        let (reports, resources) = {
             let mut inner = self.lock();
             if !inner.is_released {
                 return;
             }
-            let reports = inner.parts.as_ref().and_then(Parts::reports);
+            let reports = inner.resources.as_ref().and_then(Resources::reports);
             let is_left = inner.state.is_busy();
-            (reports, if is_left { None } else { inner.parts.take() })
+            (
+                reports,
+                if is_left {
+                    None
+                } else {
+                    inner.resources.take()
+                },
+            )
         };
-        Parts::end_reports(reports);
-        drop(parts);
+        Resources::end_reports(reports);
+        drop(resources);
     }
 }
 
@@ -291,7 +301,10 @@ impl PeerInvalidation for Fast {
     fn peer_invalidated(&self, rmr_context: u32) {
         let mut inner = self.lock();
         // A message may arrive before the completion of a later registration is taken.
-        let region = inner.parts.as_ref().and_then(|parts| parts.region.as_ref());
+        let region = inner
+            .resources
+            .as_ref()
+            .and_then(|resources| resources.region.as_ref());
         if region.is_some_and(|region| region.key() == rmr_context) {
             let _ = inner.step(Input::PeerInvalidated);
         }
@@ -305,7 +318,7 @@ impl_has_work! {
 impl WorkItem for Fast {
     type Pointer = Arc<Self>;
 
-    /// Drops the parts of a released LMR, and a reference, where the thread may sleep.
+    /// Drops the resources of a released LMR, and a reference, where the thread may sleep.
     fn run(this: Arc<Self>) {
         this.drop_released();
     }

@@ -319,7 +319,7 @@ impl ListenAddress {
             drop(shared);
             // The ID is created without the lock. The caller is charged for its memory, and may
             // have to wait for it.
-            spare = Some(CmId::unheard(self.device.clone(), &self.net)?);
+            spare = Some(CmId::without_handler(self.device.clone(), &self.net)?);
         }
     }
 

@@ -82,7 +82,7 @@ impl Part {
         let _hold = ia
             .user()
             .hold(Item::DriverMemory, footprint::identifier())?;
-        let own = CmId::unheard(ia.device()?, ia.net())?;
+        let own = CmId::without_handler(ia.device()?, ia.net())?;
         let address = own.bind_listener(address, ia.port())?;
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());

@@ -4,7 +4,7 @@
 //! (QP): see [`model::shared_receives`](crate::model::shared_receives).
 
 use super::{
-    members::Place,
+    members::Cursor,
     Srq, //
 };
 
@@ -44,7 +44,7 @@ impl Srq {
         if newest <= until && self.oldest_claim() > newest {
             self.look_into_queue();
         }
-        // What a later completion or a new QP changes can only raise the number. A QP that has
+        // A later completion or a new QP can only raise the number. A QP that has
         // taken a receive before the look has its entry.
         let number = self.inner.lock().receives.newest();
         let number = number.min(self.oldest_claim());
@@ -63,7 +63,7 @@ impl Srq {
     /// Returns the smallest number of a receive that a present QP may be filling.
     fn oldest_claim(&self) -> u64 {
         let mut number = u64::MAX;
-        let mut next = Some(Place::first());
+        let mut next = Some(Cursor::first());
         while let Some(place) = next {
             next = self.inner.lock().members.visit(place, |member| {
                 number = number.min(member.newest);

@@ -10,8 +10,8 @@
 
 use super::{
     members::{
+        Cursor,
         Member,
-        Place,
         VISITS, //
     },
     PoolUse,
@@ -39,7 +39,7 @@ use kernel::rbtree::{
 const MAX_GONE: usize = 256;
 
 /// A receive that has completed, and the Endpoint that has taken it.
-pub(in crate::dat) struct Consumer {
+pub(in crate::dat) struct TakenReceive {
     pub(in crate::dat) dto: Dto,
     pub(in crate::dat) ep: Handle,
     pub(in crate::dat) life: u32,
@@ -132,12 +132,12 @@ impl Membership {
 impl Srq {
     /// Takes a completion: frees the slot of the receive. Returns the receive and its Endpoint;
     /// `None` if the slot has none or the QP is not known.
-    pub(in crate::dat) fn complete(&self, slot: u32, qp: QpId) -> Option<Consumer> {
+    pub(in crate::dat) fn complete(&self, slot: u32, qp: QpId) -> Option<TakenReceive> {
         let mut inner = self.inner.lock();
         let (dto, number) = inner.receives.complete(slot)?;
         let member = inner.members.get_mut(qp)?;
         member.newest = number;
-        Some(Consumer {
+        Some(TakenReceive {
             dto,
             ep: member.ep,
             life: member.life,
@@ -155,8 +155,8 @@ impl Srq {
     pub(super) fn member_handles(&self) -> DatResult<RBTree<u64, ()>> {
         let mut handles = RBTree::new();
         let mut some = KVec::with_capacity(VISITS, GFP_KERNEL_ACCOUNT)?;
-        let mut next = Some(Place::first());
-        while let Some(place @ Place::Live(_)) = next {
+        let mut next = Some(Cursor::first());
+        while let Some(place @ Cursor::Live(_)) = next {
             next = self.inner.lock().members.visit(place, |member| {
                 // A visit has no more entries.
                 let _ = some.push_within_capacity(member.ep.into_raw());

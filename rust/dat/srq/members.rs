@@ -48,9 +48,9 @@ pub(super) struct Members {
     gone: RBTree<QpId, Member>,
 }
 
-/// Place in a walk over all entries.
+/// Cursor of a walk over all entries.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Cursor {
     /// Before the entry of this identity, or the next one, of a QP that is not known to be
     /// destroyed.
     Live(QpId),
@@ -58,7 +58,7 @@ pub(super) enum Place {
     Gone(QpId),
 }
 
-impl Place {
+impl Cursor {
     /// Returns the place before all entries.
     pub(super) const fn first() -> Self {
         Self::Live(QpId::from_raw(0))
@@ -129,13 +129,13 @@ impl Members {
     /// `None` at the end.
     ///
     /// An entry that exists during the whole walk is visited, even if it gets its mark meanwhile.
-    pub(super) fn visit(&mut self, place: Place, visit: impl FnMut(&Member)) -> Option<Place> {
+    pub(super) fn visit(&mut self, place: Cursor, visit: impl FnMut(&Member)) -> Option<Cursor> {
         match place {
-            Place::Live(from) => {
+            Cursor::Live(from) => {
                 let next = visit_some(&mut self.live, from, visit);
-                Some(next.map_or(Place::Gone(QpId::from_raw(0)), Place::Live))
+                Some(next.map_or(Cursor::Gone(QpId::from_raw(0)), Cursor::Live))
             }
-            Place::Gone(from) => visit_some(&mut self.gone, from, visit).map(Place::Gone),
+            Cursor::Gone(from) => visit_some(&mut self.gone, from, visit).map(Cursor::Gone),
         }
     }
 }

@@ -113,7 +113,7 @@ impl AgentQueue {
     }
 
     /// Counts an event of an EVD; `is_trigger` if it triggered the CNO. Returns `false` if the
-    /// agent need not be told, because it has an older trigger of the EVD to take.
+    /// agent need not be notified, because it has an older trigger of the EVD to take.
     pub(super) fn add<S: DerefMut<Target = [EvdSlot]>>(
         &mut self,
         slots: &mut SegmentedTable<S>,

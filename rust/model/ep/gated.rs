@@ -42,7 +42,7 @@ fn opened(phase: Phase) -> Transition {
     (phase, effects)
 }
 
-/// Calls in [`Phase::Gated`].
+/// Handles a call in [`Phase::Gated`].
 pub(super) fn gated(side: GatedSide, call: Call) -> StepResult {
     let phase = Phase::Gated(side);
     match call {
@@ -63,8 +63,8 @@ pub(super) fn gated(side: GatedSide, call: Call) -> StepResult {
     }
 }
 
-/// Reports of the network in [`Phase::Gated`]. The disconnect of the peer is answered, and the QP
-/// is stopped. The consumer is told later.
+/// Handles a report of the network in [`Phase::Gated`]. The disconnect of the peer is answered, and
+/// the QP is stopped. The consumer's events follow when it opens the gate.
 pub(super) fn gated_on_network(phase: Phase, network: Network) -> Transition {
     match network {
         Network::PeerDisconnected | Network::PeerRejected | Network::NonPeerRejected => (
@@ -90,7 +90,8 @@ fn removed(last: FinalEvent) -> Transition {
     (Phase::Flushing(last), effects)
 }
 
-/// Reports of the network in [`Phase::GatedEnded`]. Only the device still matters, as after any end.
+/// Handles a report of the network in [`Phase::GatedEnded`]. As after any end, only the removal of
+/// the device has an effect.
 pub(super) fn ended_on_network(last: FinalEvent, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => removed(last),
@@ -98,7 +99,7 @@ pub(super) fn ended_on_network(last: FinalEvent, network: Network) -> Transition
     }
 }
 
-/// Calls in [`Phase::GatedEnded`].
+/// Handles a call in [`Phase::GatedEnded`].
 pub(super) fn ended(last: FinalEvent, call: Call) -> StepResult {
     match call {
         Call::Ready => Ok(opened(Phase::Flushing(last))),

@@ -5,8 +5,8 @@
 //! A call has one function for each phase, since most calls are allowed in few phases only. A
 //! report of the network has one function for all phases in which it means the same, and so has
 //! progress. The functions of the phases without a connection are in `unconnected`, those of the
-//! phases with a connection or an attempt to connect in `connecting`, those behind a closed ready
-//! gate in `gated`, and those of the phases in which a connection ends or has ended in
+//! phases with a connection or an attempt to connect in `connecting`, those with a closed
+//! ready gate in `gated`, and those of the phases in which a connection ends or has ended in
 //! `disconnecting`. Each has an arm for every input.
 //!
 //! A DTO is a Data Transfer Operation.

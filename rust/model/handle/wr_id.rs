@@ -35,7 +35,7 @@ const LIFE_BITS: u32 = 4;
 /// Number of lives. The count wraps after them.
 pub(crate) const LIVES: u32 = 1 << LIFE_BITS;
 
-/// Position of the bit that tells a Shared Receive Queue (SRQ) from an Endpoint.
+/// Position of the bit that distinguishes a Shared Receive Queue (SRQ) from an Endpoint.
 const SRQ_SHIFT: u32 = SLOT_BITS + LIFE_BITS;
 
 /// Position of the direction.

@@ -43,9 +43,9 @@ use kernel::{
 const ACCEPT_TIMEOUT_MS: i64 = 1_000;
 
 /// A value that an ID only keeps alive.
-trait Kept: Send + Sync {}
+trait KeptAlive: Send + Sync {}
 
-impl<T: Send + Sync> Kept for T {}
+impl<T: Send + Sync> KeptAlive for T {}
 
 /// State of the thread that makes the call.
 enum Caller {
@@ -60,7 +60,7 @@ enum Caller {
 /// Fields of [`Call`] protected by its lock.
 struct Inner {
     caller: Caller,
-    qp: Option<Arc<dyn Kept>>,
+    qp: Option<Arc<dyn KeptAlive>>,
     claim: Option<Claim>,
 }
 

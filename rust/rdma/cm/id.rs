@@ -108,7 +108,7 @@ impl CmId {
     }
 
     /// Creates an ID for listening, without a handler. Context: process; sleeps.
-    pub(crate) fn unheard(device: Arc<Device>, net: &NetRef) -> Result<Self> {
+    pub(crate) fn without_handler(device: Arc<Device>, net: &NetRef) -> Result<Self> {
         Self::make(device, net, UserId::current())
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Mapping {
     device: Arc<Device>,
 }
 
-/// Where the pieces end: [`Ends`].
+/// Ends of the pieces: [`Ends`].
 enum Layout {
     Regular { first: u64, size: u64 },
     Listed(KVVec<u64>),

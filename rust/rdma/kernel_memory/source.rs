@@ -60,7 +60,7 @@ impl Piece {
     }
 }
 
-/// What is known of a memory before it is mapped.
+/// Properties of a memory before it is mapped.
 pub(super) struct Shape {
     /// Kernel's address of the first byte.
     pub(super) start: u64,

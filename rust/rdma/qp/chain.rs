@@ -23,6 +23,7 @@ use core::{
     ptr, //
 };
 use kdapl_bindings as bindings;
+use kernel::prelude::*;
 
 /// Largest number of work requests of a chain.
 pub(crate) const MAX_CHAIN: usize = 8;
@@ -205,5 +206,88 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             bindings::kdapl_helper_ib_post_recv_chain(self.raw.as_ptr(), first, &raw mut bad)
         };
         chain.posted(ret, bad)
+    }
+}
+
+#[kunit_tests(kdapl_rdma_qp_chain)]
+mod tests {
+    use super::*;
+    use crate::rdma::wr::{
+        Atomic,
+        Remote, //
+    };
+
+    const SEND: Request = Request::Send { solicited: false };
+    const REMOTE: Remote = Remote {
+        addr: 0x1000,
+        rkey: 7,
+    };
+
+    /// Returns a list of this number of segments, at the addresses 1, 2 and so on.
+    fn list(segments: u64) -> Result<SgList> {
+        let mut list = SgList::new();
+        (1..=segments).try_for_each(|addr| list.push(addr, 16, 5))?;
+        Ok(list)
+    }
+
+    fn push(chain: &mut SendChain, request: Request, list: &SgList) -> bool {
+        chain.push(chain.len as u64, request, SendFlags::SIGNALLED, list)
+    }
+
+    #[test]
+    fn a_chain_has_its_requests_in_order() -> Result {
+        let (mut chain, list) = (SendChain::new(), list(2)?);
+        assert!(chain.link().is_none());
+        for _ in 0..MAX_CHAIN {
+            assert!(push(&mut chain, SEND, &list));
+        }
+        assert!(!push(&mut chain, SEND, &list));
+        let (mut next, mut count) = (chain.link().ok_or(ENOENT)?, 0);
+        while !next.is_null() {
+            // SAFETY: The chain has initialised its requests, and lives.
+            let wr = unsafe { &*next };
+            // SAFETY: `build` has set the identifier.
+            assert_eq!(unsafe { wr.__bindgen_anon_1.wr_id }, count);
+            assert_eq!(wr.num_sge, 2);
+            // SAFETY: The request has two segments, which the chain has initialised.
+            let second = unsafe { *wr.sg_list.add(1) };
+            assert_eq!((second.addr, second.length, second.lkey), (2, 16, 5));
+            count += 1;
+            next = wr.next.cast_const();
+        }
+        assert_eq!(count, MAX_CHAIN as u64);
+        Ok(())
+    }
+
+    #[test]
+    fn requests_that_are_posted_alone_are_refused() -> Result {
+        let (mut chain, plain) = (SendChain::new(), list(1)?);
+        let mut private = SgList::new();
+        private.push_private(1, 16, 5)?;
+        let add = Request::Atomic(REMOTE, Atomic::FetchAndAdd(1));
+        assert!(!push(&mut chain, add, &plain));
+        assert!(!push(&mut chain, SEND, &list(MAX_CHAIN_SGE as u64 + 1)?));
+        assert!(!push(&mut chain, Request::RdmaRead(REMOTE), &private));
+        assert!(chain.link().is_none());
+        assert!(push(&mut chain, Request::RdmaWrite(REMOTE), &private));
+        assert!(push(&mut chain, Request::RdmaRead(REMOTE), &plain));
+        assert_eq!(chain.len, 2);
+        Ok(())
+    }
+
+    #[test]
+    fn the_requests_before_a_refused_one_are_posted() -> Result {
+        let (mut chain, list) = (RecvChain::new(), list(1)?);
+        for wr_id in 0..3 {
+            assert!(chain.push(wr_id, &list));
+        }
+        let first = chain.link().ok_or(ENOENT)?;
+        // SAFETY: The chain has initialised its requests, and lives.
+        let second = unsafe { (*first).next };
+        assert_eq!(chain.posted(0, ptr::null()), 3);
+        assert_eq!(chain.posted(-12, first), 0);
+        assert_eq!(chain.posted(-12, second), 1);
+        assert_eq!(chain.posted(-12, ptr::null()), 0);
+        Ok(())
     }
 }

@@ -108,3 +108,108 @@ unsafe extern "C" fn wake(
     let entry = unsafe { &*container_of!(raw, Entry, raw) };
     entry.waker.wake().into()
 }
+
+#[kunit_tests(kdapl_sys_wait_entry)]
+mod tests {
+    use super::{
+        super::queue::{
+            new_wait_queue,
+            WaitQueue, //
+        },
+        *, //
+    };
+    use kernel::sync::atomic::{
+        Acquire,
+        Atomic,
+        Full, //
+    };
+
+    #[pin_data]
+    struct Object {
+        #[pin]
+        queue: WaitQueue,
+    }
+
+    impl HasHead for Object {
+        fn head(&self) -> &Head {
+            self.queue.head()
+        }
+    }
+
+    impl Object {
+        fn new() -> Result<Arc<Self>> {
+            let object = pin_init!(Self { queue <- new_wait_queue!("Object::queue") });
+            Arc::pin_init(object, GFP_KERNEL)
+        }
+    }
+
+    /// A party that counts its wake-ups.
+    struct Party {
+        needs_wake_ups: bool,
+        calls: Atomic<u32>,
+    }
+
+    impl Wake for Party {
+        fn wake(&self) -> bool {
+            self.calls.fetch_add(1, Full);
+            self.needs_wake_ups
+        }
+    }
+
+    impl Party {
+        /// Enters the queue of an object.
+        fn enter(
+            object: &Arc<Object>,
+            needs_wake_ups: bool,
+        ) -> Result<(Arc<Self>, WaitEntry<Object>)> {
+            let calls = Atomic::new(0);
+            let party = Arc::new(
+                Self {
+                    needs_wake_ups,
+                    calls,
+                },
+                GFP_KERNEL,
+            )?;
+            Ok((party.clone(), WaitEntry::new(object.clone(), party)?))
+        }
+
+        fn calls(&self) -> u32 {
+            self.calls.load(Acquire)
+        }
+    }
+
+    #[test]
+    fn each_wake_up_calls_one_party() -> Result {
+        let object = Object::new()?;
+        let (first, _entry) = Party::enter(&object, true)?;
+        let (second, _other) = Party::enter(&object, true)?;
+        for calls in 1..=3 {
+            object.queue.wake_one();
+            assert_eq!(first.calls() + second.calls(), calls);
+        }
+        object.queue.wake_all();
+        assert_eq!(first.calls() + second.calls(), 5);
+        Ok(())
+    }
+
+    #[test]
+    fn a_needless_wake_up_goes_to_another_party() -> Result {
+        let object = Object::new()?;
+        let (first, _entry) = Party::enter(&object, false)?;
+        let (second, _other) = Party::enter(&object, true)?;
+        object.queue.wake_one();
+        assert_eq!((first.calls(), second.calls()), (1, 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_party_that_has_left_is_not_called() -> Result {
+        let object = Object::new()?;
+        let (first, entry) = Party::enter(&object, true)?;
+        let (second, _other) = Party::enter(&object, true)?;
+        drop(entry);
+        object.queue.wake_all();
+        assert_eq!((first.calls(), second.calls()), (0, 1));
+        Ok(())
+    }
+}

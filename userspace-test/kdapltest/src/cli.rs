@@ -131,10 +131,10 @@ impl Command {
 
 #[derive(Args)]
 pub struct StatArgs {
-    /// Shows them again and again, so many seconds apart
+    /// Repeats the output after this number of seconds
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
     pub watch: Option<u64>,
-    /// Ends after showing them so often
+    /// Ends after this number of outputs
     #[arg(short = 'n', long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 }

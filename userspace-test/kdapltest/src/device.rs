@@ -119,7 +119,7 @@ pub fn removed(ia: &Ia) -> Option<Error> {
     {
         REMOVED.store(true, Ordering::Relaxed);
     }
-    // The event follows when all connections of the device have ended. But the device is gone before.
+    // The event follows when all connections of the device have ended, after the device is gone.
     if !REMOVED.load(Ordering::Relaxed) && !is_gone(ia) {
         return None;
     }

@@ -45,7 +45,7 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     say(serde_json::to_string(value)?)
 }
 
-/// Writes a line to the standard error output. Nobody can be told if that fails.
+/// Writes a line to the standard error output. A failure cannot be reported.
 pub fn complain(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

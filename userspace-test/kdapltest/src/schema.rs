@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest schema`: the JSON Schema of what each command prints with `--json`. It is derived from
-//! the types that are printed.
+//! `kdapltest schema`: the JSON Schema of what each command prints with `--json`. It is derived
+//! from the types that are printed.
 
 use crate::{
     bandwidth, connect, demo, devices, output, ping, server, stat, status, stream, transaction,

@@ -40,7 +40,7 @@ pub struct Plan {
 /// The other side of a connection, as errors name it.
 pub struct Peer {
     pub name: String,
-    /// What the user can do if it is lost.
+    /// Advice to the user if it is lost.
     pub remedy: &'static str,
 }
 

@@ -262,9 +262,9 @@ impl Evd {
         (taken, nmore)
     }
 
-    /// Maps the events into memory, so that [`wait`](Self::wait) and [`dequeue`](Self::dequeue) take
-    /// those that are there without a system call. Otherwise the library does so when a call leaves
-    /// events behind for the first time. Returns whether the kernel can map them.
+    /// Maps the events into memory, so that [`wait`](Self::wait) and [`dequeue`](Self::dequeue)
+    /// take those that are there without a system call. Otherwise the library does so when a call
+    /// leaves events behind for the first time. Returns whether the kernel can map them.
     pub fn map_events(&self) -> bool {
         let map = || MappedEvents::new(self.device(), self.handle().0).ok();
         self.0.mapped.get_or_init(map).is_some()

@@ -62,13 +62,13 @@ impl EvdFile {
     }
 
     /// Posts a software event for each of these pointers. Sleeps while the queue is full, unless
-    /// the file is [non-blocking](Self::set_nonblocking). Returns the number of posted events, which
-    /// is less than that of the pointers if it would have to sleep for the others.
+    /// the file is [non-blocking](Self::set_nonblocking). Returns the number of posted events,
+    /// which is less than that of the pointers if it would have to sleep for the others.
     ///
     /// # Errors
     /// `EAGAIN` of a non-blocking file without room; `EBADF` without
-    /// [`EvdFlags::SOFTWARE`](crate::EvdFlags::SOFTWARE); `EPIPE` after the EVD was freed; `EINTR` as
-    /// for [`read`](Self::read).
+    /// [`EvdFlags::SOFTWARE`](crate::EvdFlags::SOFTWARE); `EPIPE` after the EVD was freed; `EINTR`
+    /// as for [`read`](Self::read).
     ///
     /// # Panics
     /// If there is no pointer.
@@ -87,8 +87,8 @@ impl EvdFile {
     }
 }
 
-/// A file of a [`Cno`]: it is readable while a read returns at once. After the CNO was freed, or its
-/// IA closed, it reports a hang-up.
+/// A file of a [`Cno`]: it is readable while a read returns at once. After the CNO was freed, or
+/// its IA closed, it reports a hang-up.
 ///
 /// A read takes triggers like [`Cno::wait`], and beside it: each trigger is taken once.
 #[derive(Debug)]

@@ -54,8 +54,8 @@ impl Ia {
 
     /// Returns whether the IA has an address from which it can connect to `address`.
     ///
-    /// A connect checks the address before the state of its Endpoint. So one without a PZ, which
-    /// cannot connect, tells whether the address is of use.
+    /// A connect checks the address before the state of its Endpoint. So the error of one without a
+    /// PZ, which cannot connect, shows whether the address is usable.
     fn leads_to(&self, address: SocketAddr) -> Result<bool> {
         let ep = self.create_ep_with(&EpConfig::default())?;
         let options =

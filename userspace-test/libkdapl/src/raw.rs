@@ -96,7 +96,8 @@ macro_rules! messages {
 }
 
 messages! {
-    kdapl_device, kdapl_port, kdapl_ia_open, kdapl_ia_query, kdapl_ia_close, kdapl_handle, kdapl_evd_create,
+    kdapl_device, kdapl_port, kdapl_ia_open, kdapl_ia_query, kdapl_ia_close, kdapl_handle,
+    kdapl_evd_create,
     kdapl_evd_query, kdapl_evd_wait, kdapl_evd_post_se, kdapl_ep_create, kdapl_ep_query,
     kdapl_ep_status, kdapl_ep_connect, kdapl_ep_disconnect, kdapl_ep_private_data, kdapl_ep_post,
     kdapl_ep_submit, kdapl_ep_watermark, kdapl_ep_recv_query,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Events and triggers as asynchronous streams, for any async runtime.
 //!
-//! The library has no runtime of its own. A runtime watches a file, and reports when it is readable:
-//! that is [`AsyncFile`]. With the feature `tokio` the library implements it for tokio's `AsyncFd`.
-//! For another runtime a program implements it in a few lines.
+//! The library has no runtime of its own. A runtime watches a file, and reports when it is
+//! readable: that is [`AsyncFile`]. With the feature `tokio` the library implements it for tokio's
+//! `AsyncFd`. For another runtime a program implements it in a few lines.
 
 use crate::error::{Error, Result};
 use crate::event::Event;

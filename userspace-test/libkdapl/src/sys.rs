@@ -43,7 +43,8 @@ macro_rules! published_sizes {
 
 published_sizes! {
     kdapl_hdr = 16, kdapl_sockaddr = 128, kdapl_event = 64, kdapl_triplet = 16, kdapl_dto = 72,
-    kdapl_ep_attr = 128, kdapl_device = 304, kdapl_port = 240, kdapl_ia_open = 104, kdapl_ia_query = 424, kdapl_ia_stat = 256,
+    kdapl_ep_attr = 128, kdapl_device = 304, kdapl_port = 240, kdapl_ia_open = 104,
+    kdapl_ia_query = 424, kdapl_ia_stat = 256,
     kdapl_ia_close = 24, kdapl_handle = 24, kdapl_evd_create = 48, kdapl_evd_query = 56,
     kdapl_evd_wait = 64, kdapl_evd_post_se = 32, kdapl_evd_modify_cno = 32, kdapl_evd_resize = 32,
     kdapl_cno = 32, kdapl_cno_query = 40, kdapl_cno_wait = 40, kdapl_cno_fd = 32,
@@ -51,7 +52,8 @@ published_sizes! {
     kdapl_ep_create = 200, kdapl_ep_query = 488, kdapl_ep_modify = 192, kdapl_ep_status = 48,
     kdapl_ep_connect = 192, kdapl_ep_dup_connect = 56, kdapl_ep_common_connect = 176,
     kdapl_ep_disconnect = 32, kdapl_ep_private_data = 288, kdapl_ep_post = 96,
-    kdapl_ep_submit = 88, kdapl_ep_watermark = 32, kdapl_ep_recv_query = 32, kdapl_psp_create = 48, kdapl_psp_query = 48, kdapl_rsp = 48,
+    kdapl_ep_submit = 88, kdapl_ep_watermark = 32, kdapl_ep_recv_query = 32,
+    kdapl_psp_create = 48, kdapl_psp_query = 48, kdapl_rsp = 48,
     kdapl_csp = 176, kdapl_cr_query = 432, kdapl_cr_answer = 48, kdapl_cr_handoff = 32,
     kdapl_lmr_create = 88, kdapl_lmr_query = 88, kdapl_rmr_create = 32, kdapl_rmr_bind = 88,
     kdapl_rmr_query = 64, kdapl_srq_create = 48, kdapl_srq_post = 48, kdapl_srq_query = 64,

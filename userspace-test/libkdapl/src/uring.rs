@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a command has returned.
+/// Result of a command.
 #[derive(Debug)]
 pub enum Outcome {
     /// The call succeeded.

@@ -23,7 +23,8 @@ void example_atomic(char *adapter)
 	DAT_VLEN size;
 
 	/* Query an adapter without a look at its events. */
-	OK(dat_ib_open_query(adapter, &ia, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider));
+	OK(dat_ib_open_query(adapter, &ia, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL,
+			     &provider));
 	OK(dat_ib_close_query(ia));
 	if (attr.extension_supported != DAT_EXTENSION_IB) {
 		printf("%s has no atomic operations\n", attr.adapter_name);
@@ -34,8 +35,10 @@ void example_atomic(char *adapter)
 	open_side(&server, ia);
 	region.for_va = server.memory;
 	OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, 8, server.pz,
-			  (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | DAT_IB_MEM_PRIV_REMOTE_ATOMIC),
-			  DAT_VA_TYPE_VA, &lmr, &lmr_context, &counter.rmr_context, &size, &address));
+			  (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG |
+					       DAT_IB_MEM_PRIV_REMOTE_ATOMIC),
+			  DAT_VA_TYPE_VA, &lmr, &lmr_context, &counter.rmr_context, &size,
+			  &address));
 	connect_sides(&client, &server);
 
 	/* Add 3 to a counter of the peer, and replace it by 10 if it is 45. */
@@ -43,10 +46,12 @@ void example_atomic(char *adapter)
 	counter.virtual_address = (DAT_VADDR)(uintptr_t)server.memory;
 	counter.segment_length = 8;
 	before = (DAT_LMR_TRIPLET) { (DAT_VADDR)(uintptr_t)client.memory, 8, client.lmr_context };
-	OK(dat_ib_post_fetch_and_add(client.ep, 3, &before, cookie, &counter, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ib_post_fetch_and_add(client.ep, 3, &before, cookie, &counter,
+				     DAT_COMPLETION_DEFAULT_FLAG));
 	expect(client.evd, (DAT_EVENT_NUMBER)DAT_IB_DTO_EVENT);
 	CHECK(*(DAT_UINT64 *)client.memory == 42 && *(DAT_UINT64 *)server.memory == 45);
-	OK(dat_ib_post_cmp_and_swap(client.ep, 45, 10, &before, cookie, &counter, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ib_post_cmp_and_swap(client.ep, 45, 10, &before, cookie, &counter,
+				    DAT_COMPLETION_DEFAULT_FLAG));
 	expect(client.evd, (DAT_EVENT_NUMBER)DAT_IB_DTO_EVENT);
 	CHECK(*(DAT_UINT64 *)client.memory == 45 && *(DAT_UINT64 *)server.memory == 10);
 

@@ -20,7 +20,8 @@ void example_common(char *adapter)
 	REFUSED(DAT_COMM_NOT_SUPPORTED, dat_csp_create(ia, &datagrams, NULL, server.cr_evd, &csp));
 	OK(dat_csp_create(ia, &stream, NULL, server.cr_evd, &csp));
 	OK(dat_csp_query(csp, DAT_CSP_FIELD_ALL, &param));
-	CHECK(param.ia_handle == ia && param.evd_handle == server.cr_evd && param.comm->type == SOCK_STREAM);
+	CHECK(param.ia_handle == ia && param.evd_handle == server.cr_evd &&
+	      param.comm->type == SOCK_STREAM);
 
 	OK(dat_ep_common_connect(client.ep, param.address_ptr, PATIENCE, 5, "hello"));
 	event = expect(server.cr_evd, DAT_CONNECTION_REQUEST_EVENT);

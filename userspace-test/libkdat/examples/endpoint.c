@@ -16,7 +16,8 @@ void example_endpoint(char *adapter)
 	DAT_EP_HANDLE ep;
 
 	OK(dat_pz_create(ia, &pz));
-	OK(dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd));
+	OK(dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG,
+			  &evd));
 	OK(dat_ep_create(ia, pz, evd, evd, evd, &attr, &ep));
 	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
 	CHECK(param.ep_attr.max_recv_dtos == 16 && param.ep_attr.max_request_dtos == 32);
@@ -27,7 +28,8 @@ void example_endpoint(char *adapter)
 	CHECK(param.ep_attr.max_recv_dtos == 64);
 
 	/* A receive of no bytes needs no memory. */
-	OK(dat_ep_post_recv(ep, 0, NULL, (DAT_DTO_COOKIE) { .as_64 = 1 }, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(ep, 0, NULL, (DAT_DTO_COOKIE) { .as_64 = 1 },
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	OK(dat_ep_get_status(ep, &state, &idle, &other));
 	CHECK(state == DAT_EP_STATE_UNCONNECTED && !idle && other);
 	OK(dat_ep_recv_query(ep, &allocated, &span));

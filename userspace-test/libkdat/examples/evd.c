@@ -28,7 +28,7 @@ void example_evd(char *adapter)
 	CHECK(DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) == DAT_QUEUE_EMPTY);
 	CHECK(DAT_GET_TYPE(dat_evd_wait(evd, 1000, 1, &event, &more)) == DAT_TIMEOUT_EXPIRED);
 
-	/* An EVD that is disabled does not trigger its CNO; one that is unwaitable cannot be waited on. */
+	/* A disabled EVD does not trigger its CNO; an unwaitable one refuses waits. */
 	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
 	OK(dat_evd_modify_cno(evd, cno));
 	OK(dat_evd_disable(evd));
@@ -39,7 +39,8 @@ void example_evd(char *adapter)
 	OK(dat_cno_wait(cno, PATIENCE, &triggered));
 	CHECK(triggered == evd);
 	OK(dat_evd_set_unwaitable(evd));
-	CHECK(DAT_GET_SUBTYPE(dat_evd_wait(evd, 1000, 1, &event, &more)) == DAT_INVALID_STATE_EVD_UNWAITABLE);
+	CHECK(DAT_GET_SUBTYPE(dat_evd_wait(evd, 1000, 1, &event, &more)) ==
+	      DAT_INVALID_STATE_EVD_UNWAITABLE);
 	OK(dat_evd_clear_unwaitable(evd));
 	OK(dat_evd_wait(evd, PATIENCE, 1, &event, &more));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The examples of the manual pages. Each is a function that takes the name of an adapter. OK(), CHECK()
- * and REFUSED() end the program unless a call succeeds, a condition holds, a call returns a type of
- * error. open_side() and connect_sides() are in tests/udapl/pair.c.
+ * The examples of the manual pages. Each is a function that takes the name of an adapter. OK(),
+ * CHECK() and REFUSED() end the program unless a call succeeds, a condition holds, a call returns a
+ * type of error. open_side() and connect_sides() are in tests/udapl/pair.c.
  */
 #pragma once
 

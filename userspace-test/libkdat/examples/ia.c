@@ -27,7 +27,8 @@ void example_ia(char *adapter)
 		printf("adapter %s\n", infos[i].ia_name);
 
 	OK(dat_ia_open(adapter, 8, &async_evd, &ia));
-	OK(dat_ia_query(ia, &async_evd, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider));
+	OK(dat_ia_query(ia, &async_evd, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL,
+			&provider));
 	printf("%s: %d Endpoints, %d bytes of private data\n", attr.adapter_name, attr.max_eps,
 	       provider.max_private_data_size);
 

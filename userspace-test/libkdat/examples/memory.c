@@ -23,10 +23,11 @@ void example_memory(char *adapter)
 	CHECK(zone.ia_handle == ia);
 
 	OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(memory), pz,
-			  DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_VA, &lmr,
-			  &lmr_context, &rmr_context, &size, &address));
+			  DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG,
+			  DAT_VA_TYPE_VA, &lmr, &lmr_context, &rmr_context, &size, &address));
 	OK(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
-	CHECK(param.length == sizeof(memory) && param.lmr_context == lmr_context && param.pz_handle == pz);
+	CHECK(param.length == sizeof(memory) && param.lmr_context == lmr_context &&
+	      param.pz_handle == pz);
 	REFUSED(DAT_INVALID_STATE, dat_pz_free(pz));
 
 	/* Some machines need these before and after RDMA operations of the peer. */

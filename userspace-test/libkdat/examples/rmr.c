@@ -6,7 +6,8 @@
 
 /* --- */
 /* Binds an RMR to the first bytes of a side's memory. Returns the context for the peer. */
-static DAT_RMR_CONTEXT open_window(struct side *side, DAT_RMR_HANDLE rmr, DAT_MEM_PRIV_FLAGS privileges)
+static DAT_RMR_CONTEXT open_window(struct side *side, DAT_RMR_HANDLE rmr,
+				   DAT_MEM_PRIV_FLAGS privileges)
 {
 	DAT_LMR_TRIPLET part = { (DAT_VADDR)(uintptr_t)side->memory, 16, side->lmr_context };
 	DAT_RMR_COOKIE cookie = { .as_64 = 1 };
@@ -47,7 +48,8 @@ void example_rmr(char *adapter)
 	local.virtual_address = (DAT_VADDR)(uintptr_t)client.memory;
 	local.segment_length = 16;
 	local.rmr_context = open_window(&client, target, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
-	OK(dat_ep_post_rdma_read_to_rmr(client.ep, &local, cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_rdma_read_to_rmr(client.ep, &local, cookie, &remote,
+					DAT_COMPLETION_DEFAULT_FLAG));
 	event = expect(client.evd, DAT_DTO_COMPLETION_EVENT);
 	CHECK(event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS);
 	CHECK(!strcmp(client.memory, "sixteen bytes.."));
@@ -56,12 +58,13 @@ void example_rmr(char *adapter)
 
 	/* It says that it is done, and takes its right to read away with the same message. */
 	OK(dat_ep_post_recv(server.ep, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG));
-	OK(dat_ep_post_send_with_invalidate(client.ep, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE,
-					    remote.rmr_context));
+	OK(dat_ep_post_send_with_invalidate(client.ep, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG,
+					    DAT_TRUE, remote.rmr_context));
 	expect(client.evd, DAT_DTO_COMPLETION_EVENT);
 	event = expect(server.evd, DAT_DTO_COMPLETION_EVENT);
 	dto = &event.event_data.dto_completion_event_data;
-	CHECK(dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE && dto->rmr_context == remote.rmr_context);
+	CHECK(dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE &&
+	      dto->rmr_context == remote.rmr_context);
 
 	OK(dat_rmr_free(window));
 	OK(dat_rmr_free(target));

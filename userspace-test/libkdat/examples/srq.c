@@ -7,7 +7,8 @@
 /* --- */
 void example_srq(char *adapter)
 {
-	DAT_SRQ_ATTR attr = { .max_recv_dtos = 16, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT };
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 16, .max_recv_iov = 1,
+			      .low_watermark = DAT_SRQ_LW_DEFAULT };
 	DAT_IA_HANDLE ia = open_ia(adapter, DAT_TRUE);
 	DAT_DTO_COMPLETION_EVENT_DATA *receive;
 	DAT_DTO_COOKIE cookie = { .as_64 = 7 };
@@ -23,7 +24,8 @@ void example_srq(char *adapter)
 	OK(dat_srq_resize(srq, 8));
 	OK(dat_srq_set_lw(srq, 0));
 	OK(dat_ep_free(server.ep));
-	OK(dat_ep_create_with_srq(ia, server.pz, server.evd, server.evd, server.evd, srq, NULL, &server.ep));
+	OK(dat_ep_create_with_srq(ia, server.pz, server.evd, server.evd, server.evd, srq, NULL,
+				  &server.ep));
 
 	buffer = (DAT_LMR_TRIPLET) { (DAT_VADDR)(uintptr_t)server.memory, 64, server.lmr_context };
 	OK(dat_srq_post_recv(srq, 1, &buffer, cookie));

@@ -37,13 +37,16 @@ void example_transfer(char *adapter)
 	complete(client.evd, 1);
 	CHECK(complete(server.evd, 1) == 10 && !strcmp(server.memory, "a message"));
 
-	/* Write to the peer's memory and read it back. Programs tell each other address and context. */
-	remote = (DAT_RMR_TRIPLET) { (DAT_VADDR)(uintptr_t)server.memory + 100, 10, server.rmr_context };
-	OK(dat_ep_post_rdma_write(client.ep, 1, &local, cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+	/* Write to the peer's memory and read it back. Programs exchange address and context. */
+	remote = (DAT_RMR_TRIPLET) { (DAT_VADDR)(uintptr_t)server.memory + 100, 10,
+				     server.rmr_context };
+	OK(dat_ep_post_rdma_write(client.ep, 1, &local, cookie, &remote,
+				  DAT_COMPLETION_DEFAULT_FLAG));
 	complete(client.evd, 1);
 	CHECK(!strcmp(server.memory + 100, "a message"));
 	local.virtual_address += 200;
-	OK(dat_ep_post_rdma_read(client.ep, 1, &local, cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_rdma_read(client.ep, 1, &local, cookie, &remote,
+				 DAT_COMPLETION_DEFAULT_FLAG));
 	complete(client.evd, 1);
 	CHECK(!strcmp(client.memory + 200, "a message"));
 

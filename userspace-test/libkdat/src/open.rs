@@ -23,7 +23,7 @@ fn not_found(which: Subtype) -> Ret {
     Ret::new(Type::PROVIDER_NOT_FOUND, which)
 }
 
-/// Opens an IA. Every IA is safe to use from several threads, so that any wish is met.
+/// Opens an IA. Every IA is safe to use from several threads, whether or not that is requested.
 #[no_mangle]
 pub extern "C" fn dat_ia_openv(
     name: DAT_NAME_PTR,

@@ -79,7 +79,8 @@ static void bind_one(struct loop *loop, struct ibv_mw *mw)
 
 static struct ibv_sge piece(struct loop *loop, size_t offset, uint32_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)loop->memory + offset, .length = length, .lkey = loop->mr->lkey };
+	return (struct ibv_sge){ .addr = (uintptr_t)loop->memory + offset, .length = length,
+				 .lkey = loop->mr->lkey };
 }
 
 static void post_receives(struct loop *loop, unsigned int count, uint32_t length)
@@ -89,7 +90,8 @@ static void post_receives(struct loop *loop, unsigned int count, uint32_t length
 
 	for (unsigned int index = 0; index < count; index++)
 		wrs[index] = (struct ibv_recv_wr){
-			.next = index + 1 < count ? &wrs[index + 1] : NULL, .sg_list = &sge, .num_sge = 1,
+			.next = index + 1 < count ? &wrs[index + 1] : NULL, .sg_list = &sge,
+			.num_sge = 1,
 		};
 	if (ibv_post_recv(loop->to, wrs, &bad))
 		fail("ibv_post_recv");
@@ -106,8 +108,8 @@ static void list(struct loop *loop)
 		bool last = index + 1 == COST_LIST;
 
 		wrs[index] = (struct ibv_send_wr){
-			.next = last ? NULL : &wrs[index + 1], .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-			.send_flags = last ? IBV_SEND_SIGNALED : 0,
+			.next = last ? NULL : &wrs[index + 1], .sg_list = &sge, .num_sge = 1,
+			.opcode = IBV_WR_SEND, .send_flags = last ? IBV_SEND_SIGNALED : 0,
 		};
 	}
 	if (ibv_post_send(loop->from, wrs, &bad))
@@ -120,7 +122,8 @@ static void post_long(struct loop *loop, enum ibv_wr_opcode opcode)
 	struct ibv_sge sge = piece(loop, 0, COST_LONG);
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)loop->memory + COST_LONG, .rkey = loop->mr->rkey },
+		.wr.rdma = { .remote_addr = (uintptr_t)loop->memory + COST_LONG,
+			     .rkey = loop->mr->rkey },
 	};
 
 	if (opcode == IBV_WR_SEND)

@@ -27,7 +27,8 @@ static int find_gid(struct ibv_context *context, union ibv_gid *gid)
 	struct ibv_gid_entry entry;
 
 	for (int index = 0; !ibv_query_gid_ex(context, 1, index, &entry, 0); index++) {
-		if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 || memcmp(entry.gid.raw, mapped, sizeof(mapped)))
+		if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    memcmp(entry.gid.raw, mapped, sizeof(mapped)))
 			continue;
 		*gid = entry.gid;
 		return index;
@@ -41,7 +42,8 @@ static struct ibv_qp *make_qp(struct loop *loop)
 		.send_cq = loop->cq,
 		.recv_cq = loop->cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = COST_DEPTH, .max_recv_wr = COST_DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = COST_DEPTH, .max_recv_wr = COST_DEPTH, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -50,7 +52,9 @@ static struct ibv_qp *make_qp(struct loop *loop)
 	};
 	struct ibv_qp *qp = ibv_create_qp(loop->pd, &init);
 
-	if (!qp || ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+	if (!qp ||
+	    ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		fail("ibv_create_qp");
 	return qp;
 }
@@ -74,18 +78,21 @@ static void connect_qp(struct loop *loop, struct ibv_qp *qp, uint32_t peer)
 		fail("ibv_query_port");
 	attr.path_mtu = port.active_mtu;
 	attr.ah_attr.grh.sgid_index = find_gid(loop->context, &attr.ah_attr.grh.dgid);
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		fail("ibv_modify_qp(RTR)");
 	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		fail("ibv_modify_qp(RTS)");
 }
 
 struct loop *loop_make(const char *device)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		     IBV_ACCESS_MW_BIND;
 	struct loop *loop = calloc(1, sizeof(*loop));
 
 	if (!loop)

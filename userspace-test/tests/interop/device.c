@@ -63,10 +63,12 @@ void qp_make(struct rdma_cm_id *id, struct device *device)
 
 static struct ibv_sge piece(struct device *device, size_t offset, size_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)device->memory + offset, .length = length, .lkey = device->mr->lkey };
+	return (struct ibv_sge){ .addr = (uintptr_t)device->memory + offset, .length = length,
+				 .lkey = device->mr->lkey };
 }
 
-void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length)
+void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset,
+		  size_t length)
 {
 	struct ibv_sge sge = piece(device, offset, length);
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -93,16 +95,19 @@ static void post_message(struct rdma_cm_id *id, struct ibv_sge sge, struct ibv_s
 	}
 }
 
-void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length)
+void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset,
+	       size_t length)
 {
 	post_message(id, piece(device, offset, length),
 		     (struct ibv_send_wr){ .wr_id = wr_id, .opcode = IBV_WR_SEND });
 }
 
-void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length, uint32_t data)
+void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length,
+			 uint32_t data)
 {
 	post_message(id, piece(device, offset, length),
-		     (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(data) });
+		     (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_IMM,
+					   .imm_data = htonl(data) });
 }
 
 bool poll_completion(struct device *device, struct ibv_wc *wc)

@@ -58,7 +58,8 @@ static unsigned char byte_at(uint32_t round, bool first, size_t index)
 	return round * 31 + index * 7 + (index >> 8) + (first ? 1 : 128);
 }
 
-static void say(struct rdma_cm_id *id, struct device *device, const struct options *options, uint32_t round)
+static void say(struct rdma_cm_id *id, struct device *device, const struct options *options,
+		uint32_t round)
 {
 	struct message message = {
 		.address = htobe64((uintptr_t)device->memory + TARGET),
@@ -84,7 +85,8 @@ static struct ibv_wc successful(struct device *device)
 }
 
 /* Takes completions until a message and all `sends` of our own have completed. */
-static struct message hear(struct rdma_cm_id *id, struct device *device, uint32_t round, unsigned int *sends)
+static struct message hear(struct rdma_cm_id *id, struct device *device, uint32_t round,
+			   unsigned int *sends)
 {
 	struct message message;
 	bool heard = false;
@@ -98,7 +100,8 @@ static struct message hear(struct rdma_cm_id *id, struct device *device, uint32_
 		}
 		if (wc.byte_len != MESSAGE_BYTES)
 			fail("received a message of %u bytes instead of %d", wc.byte_len, MESSAGE_BYTES);
-		memcpy(&message, device->memory + RECEIVED + wc.wr_id * MESSAGE_BYTES, sizeof(message));
+		memcpy(&message, device->memory + RECEIVED + wc.wr_id * MESSAGE_BYTES,
+		       sizeof(message));
 		receive_into(id, device, wc.wr_id);
 		heard = true;
 	}
@@ -107,12 +110,15 @@ static struct message hear(struct rdma_cm_id *id, struct device *device, uint32_
 	return message;
 }
 
-static void write_to(struct rdma_cm_id *id, struct device *device, struct message to, uint32_t round, bool first)
+static void write_to(struct rdma_cm_id *id, struct device *device, struct message to,
+		     uint32_t round, bool first)
 {
 	size_t length = ntohl(to.length) < REGION_BYTES ? ntohl(to.length) : REGION_BYTES;
-	struct ibv_sge sge = { .addr = (uintptr_t)device->memory + SOURCE, .length = length, .lkey = device->mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)device->memory + SOURCE, .length = length,
+			       .lkey = device->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = be64toh(to.address), .rkey = ntohl(to.rkey) },
 	};
 
@@ -125,14 +131,16 @@ static void write_to(struct rdma_cm_id *id, struct device *device, struct messag
 static void check(struct device *device, uint32_t round, bool first)
 {
 	for (size_t index = 0; index < REGION_BYTES; index++) {
-		unsigned char found = device->memory[TARGET + index], right = byte_at(round, first, index);
+		unsigned char found = device->memory[TARGET + index],
+			right = byte_at(round, first, index);
 
 		if (found != right)
 			fail("round %u: byte %zu of the RDMA write is %u instead of %u", round, index, found, right);
 	}
 }
 
-void exchange(struct rdma_cm_id *id, struct device *device, const struct options *options, bool first)
+void exchange(struct rdma_cm_id *id, struct device *device, const struct options *options,
+	      bool first)
 {
 	uint32_t rounds = options->exchange;
 	unsigned int sends = 0;

@@ -70,8 +70,9 @@ static bool address_of(const char *text, struct sockaddr_storage *storage)
 static void tell(uint64_t seed)
 {
 	printf("seed %lu: attempts %lu, requests %lu, answered %lu, refused %lu, established %lu, "
-	       "posted %lu, completed %lu, failed %lu\n", (unsigned long)seed, tally.attempts, tally.requests,
-	       tally.answered, tally.refused, tally.established, tally.posted, tally.completed, tally.failed);
+	       "posted %lu, completed %lu, failed %lu\n", (unsigned long)seed, tally.attempts,
+	       tally.requests, tally.answered, tally.refused, tally.established, tally.posted,
+	       tally.completed, tally.failed);
 	fflush(stdout);
 }
 
@@ -106,8 +107,8 @@ static int wait_for_callers(const struct aim *aim, uint64_t seed, unsigned int s
 }
 
 /* Runs the processes. Each exits without a disconnect, and the kernel releases its connections. */
-static int play_all(const struct aim *aim, uint64_t seed, unsigned int processes, unsigned long attempts,
-		    unsigned int seconds)
+static int play_all(const struct aim *aim, uint64_t seed, unsigned int processes,
+		    unsigned long attempts, unsigned int seconds)
 {
 	int status, worst = 0;
 	unsigned int i;
@@ -128,8 +129,10 @@ int main(int argc, char **argv)
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' }, { "address", required_argument, NULL, 'a' },
 		{ "port", required_argument, NULL, 'p' }, { "seed", required_argument, NULL, 's' },
-		{ "processes", required_argument, NULL, 'n' }, { "attempts", required_argument, NULL, 'c' },
-		{ "seconds", required_argument, NULL, 't' }, { "listen", no_argument, NULL, 'l' }, {},
+		{ "processes", required_argument, NULL, 'n' },
+		{ "attempts", required_argument, NULL, 'c' },
+		{ "seconds", required_argument, NULL, 't' }, { "listen", no_argument, NULL, 'l' },
+		{},
 	};
 	unsigned int processes = 4, seconds = 10;
 	unsigned long attempts = ~0ul;

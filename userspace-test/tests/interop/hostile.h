@@ -57,7 +57,8 @@ void learn(struct attack *attack, const struct rdma_conn_param *param);
 bool make_qp(struct attack *attack);
 bool modify(struct attack *attack, enum ibv_qp_state state);
 unsigned int private_data(uint8_t *data, unsigned int most);
-struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data, unsigned int most);
+struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data,
+				       unsigned int most);
 void drop_id(struct attack *attack);
 void drop_qp(struct attack *attack);
 void end(struct attack *attack);

@@ -66,9 +66,11 @@ bool make_qp(struct attack *attack)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = QUEUE, .max_recv_wr = QUEUE, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = QUEUE, .max_recv_wr = QUEUE, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 	};
-	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	const int access =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 	attack->pd = ibv_alloc_pd(attack->id->verbs);
 	attack->cq = ibv_create_cq(attack->id->verbs, 2 * QUEUE, NULL, NULL, 0);
@@ -83,7 +85,8 @@ bool make_qp(struct attack *attack)
 /* Writes a header of a wide connection qualifier, valid or invalid. */
 static void frame(uint8_t *data, unsigned int length)
 {
-	static const uint64_t quals[] = { 0, 1, 7, 0xffff, 0x10000, 1ull << 33, (1ull << 33) + 1, ~0ull };
+	static const uint64_t quals[] = { 0, 1, 7, 0xffff, 0x10000, 1ull << 33, (1ull << 33) + 1,
+					  ~0ull };
 	uint64_t qual = htobe64(one_in(2) ? quals[below(8)] : chance());
 
 	data[0] = 'K';
@@ -109,7 +112,8 @@ unsigned int private_data(uint8_t *data, unsigned int most)
  * Returns random parameters of a request or an accept. `data` has 256 bytes; the private data use
  * at most `most` of them.
  */
-struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data, unsigned int most)
+struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data,
+				       unsigned int most)
 {
 	return (struct rdma_conn_param){
 		.private_data_len = private_data(data, most),

@@ -30,7 +30,8 @@ static uint64_t some_place(const struct attack *attack)
 
 static uint32_t some_length(void)
 {
-	static const uint32_t lengths[] = { 0, 1, 7, 8, 63, 64, 65, 4095, 4096, 4097, 65536, 1 << 20 };
+	static const uint32_t lengths[] = { 0, 1, 7, 8, 63, 64, 65, 4095, 4096, 4097, 65536,
+					    1 << 20 };
 
 	return one_in(8) ? below(MEMORY) : lengths[below(one_in(4) ? 12 : 8)];
 }
@@ -38,9 +39,9 @@ static uint32_t some_length(void)
 static enum ibv_wr_opcode some_opcode(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
-		IBV_WR_SEND, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_WRITE,
-		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
-		IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_SEND, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
 
 	return opcodes[below(sizeof(opcodes) / sizeof(*opcodes))];

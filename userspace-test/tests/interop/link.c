@@ -57,7 +57,8 @@ struct sockaddr_storage address_of(const char *address, uint16_t port)
 
 size_t address_size(const struct sockaddr_storage *address)
 {
-	return address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	return address->ss_family == AF_INET ?
+		sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
 /* Returns the next event of any id of the channel. The caller acknowledges it. */
@@ -76,7 +77,8 @@ void expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_type ty
 	struct rdma_cm_event *event = next_event(channel);
 
 	if (event->event != type)
-		fail("%s instead of %s (status %d)", rdma_event_str(event->event), rdma_event_str(type), event->status);
+		fail("%s instead of %s (status %d)", rdma_event_str(event->event),
+		     rdma_event_str(type), event->status);
 	rdma_ack_cm_event(event);
 }
 
@@ -133,9 +135,11 @@ void start_connecting(struct rdma_cm_id *id, const struct options *options)
 static void tell(const char *what, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
-	size_t length = param->private_data ? strnlen(param->private_data, param->private_data_len) : 0;
+	size_t length = param->private_data ?
+		strnlen(param->private_data, param->private_data_len) : 0;
 
-	printf("%s%s%.*s\n", what, length ? " " : "", (int)length, (const char *)param->private_data);
+	printf("%s%s%.*s\n", what, length ? " " : "", (int)length,
+	       (const char *)param->private_data);
 }
 
 /* Prints the RDMA reads that the peer requests, to us and from us. */
@@ -147,7 +151,8 @@ static void tell_reads(const struct rdma_cm_event *event, const struct options *
 		printf("reads %u %u\n", param->responder_resources, param->initiator_depth);
 }
 
-static int finish(struct rdma_cm_id *id, struct device *device, const struct options *options, bool first)
+static int finish(struct rdma_cm_id *id, struct device *device, const struct options *options,
+		  bool first)
 {
 	if (options->exchange) {
 		exchange(id, device, options, first);

@@ -75,7 +75,8 @@ static noreturn void misused(const char *why)
 	exit(2);
 }
 
-static unsigned int number(const char *text, unsigned int least, unsigned int most, const char *option)
+static unsigned int number(const char *text, unsigned int least, unsigned int most,
+			   const char *option)
 {
 	char *end, why[100];
 	unsigned long value;
@@ -89,7 +90,8 @@ static unsigned int number(const char *text, unsigned int least, unsigned int mo
 	return value;
 }
 
-enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, EARLY, LATE, RNR_RETRIES, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
+enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, EARLY, LATE, RNR_RETRIES, DISCONNECT,
+       NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
 
 static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' },
@@ -140,7 +142,8 @@ static void take(struct options *options, int option)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .port = 7174, .timeout = 30, .rnr_retries = 7, .private_data = "" };
+	struct options options = { .port = 7174, .timeout = 30, .rnr_retries = 7,
+				   .private_data = "" };
 	bool listens;
 	int option;
 
@@ -157,7 +160,8 @@ int main(int argc, char **argv)
 		misused("connect needs --address");
 	if (!listens && options.reject)
 		misused("--reject goes with listen");
-	if (options.never_confirm && (listens || options.connections || options.exchange || options.disconnect))
+	if (options.never_confirm && (listens || options.connections || options.exchange ||
+				      options.disconnect))
 		misused("--never-confirm goes with one connect without further actions");
 	if (options.early && !listens)
 		misused("--early goes with listen");

@@ -24,13 +24,13 @@ struct options {
 	unsigned int exchange;		/* rounds */
 	bool immediate;			/* send the round as immediate data too */
 	bool disconnect;		/* disconnect first */
-	uint8_t reads;			/* RDMA reads in flight each way; 0: one, and print nothing */
+	uint8_t reads;			/* RDMA reads in flight each way; 0: one, not printed */
 	bool early;			/* send a message right after the accept (listen) */
 	unsigned int late;		/* seconds before the first receive is posted (listen) */
-	uint8_t rnr_retries;		/* retries of a message without a receive, requested from the peer */
+	uint8_t rnr_retries;		/* retries of a message without a receive, at the peer */
 	bool never_confirm;		/* read no answer to the request */
 	unsigned int timeout;		/* seconds without an event */
-	unsigned int connections;	/* number to measure or to serve; 0: one connection, not measured */
+	unsigned int connections;	/* number to measure or to serve; 0: one, not measured */
 	bool ready;			/* create QPs before the measurement */
 	unsigned int data;		/* bytes in each direction on each measured connection */
 	bool json;
@@ -49,10 +49,13 @@ struct device {
 struct device *device_make(struct ibv_context *context, size_t memory, int cq_entries);
 void device_drop(struct device *device);
 void qp_make(struct rdma_cm_id *id, struct device *device);
-void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length);
-void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length);
+void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset,
+		  size_t length);
+void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset,
+	       size_t length);
 /* Posts a send with `data` in network byte order, as wr_id 0. */
-void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length, uint32_t data);
+void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length,
+			 uint32_t data);
 struct ibv_wc next_completion(struct device *device);
 bool poll_completion(struct device *device, struct ibv_wc *wc);
 
@@ -73,7 +76,8 @@ int connect_once(const struct options *options);
 
 /* exchange.c: checked messages and RDMA writes in both directions */
 void exchange_prepare(struct rdma_cm_id *id, struct device *device);
-void exchange(struct rdma_cm_id *id, struct device *device, const struct options *options, bool first);
+void exchange(struct rdma_cm_id *id, struct device *device, const struct options *options,
+	      bool first);
 size_t exchange_memory(void);
 
 /* measure.c, serve.c */

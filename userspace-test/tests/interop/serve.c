@@ -33,7 +33,8 @@ static void equip(struct server *server, struct ibv_context *context)
 
 static void accept_request(struct server *server, struct rdma_cm_id *id)
 {
-	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1, .rnr_retry_count = 7 };
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1,
+					 .rnr_retry_count = 7 };
 	unsigned int data = server->options->data, slot = free_slot(server);
 
 	if (!server->device)
@@ -92,7 +93,8 @@ static void handle_completions(struct server *server)
 		if (wc.status != IBV_WC_SUCCESS)
 			fail("a transfer failed: %s", ibv_wc_status_str(wc.status));
 		if (wc.opcode & IBV_WC_RECV && server->ids[wc.wr_id])
-			post_send(server->ids[wc.wr_id], server->device, wc.wr_id, (size_t)wc.wr_id * data, wc.byte_len);
+			post_send(server->ids[wc.wr_id], server->device, wc.wr_id,
+				  (size_t)wc.wr_id * data, wc.byte_len);
 	}
 }
 

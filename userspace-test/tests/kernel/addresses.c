@@ -76,7 +76,8 @@ static int addresses_copied(void)
 	TRY(next_event(pair.connection[0], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
 	TRY(copies_are_right(pair.ep[0]));
 	TRY(copies_are_right(pair.ep[1]));
-	REFUSED(kdapl_ep_addresses(pz, &local.bytes, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	REFUSED(kdapl_ep_addresses(pz, &local.bytes, NULL), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_EP);
 	OK(dat_ep_free(pair.ep[0]));
 	REFUSED(kdapl_ep_addresses(pair.ep[0], &local.bytes, NULL), DAT_INVALID_HANDLE,
 		DAT_INVALID_HANDLE_EP);

@@ -72,8 +72,10 @@ static int argument_numbers_of_registrations(void)
 	INVALID(9, FMR(DAT_MEM_TYPE_VIRTUAL, read, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
 	OK(FMR(DAT_MEM_TYPE_VIRTUAL, read, DAT_COMPLETION_BARRIER_FENCE_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_FMR, 1, 0));
-	INVALID(4, dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), DAT_COMPLETION_SOLICITED_WAIT_FLAG));
-	OK(dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
+	INVALID(4, dat_lmr_invalidate(lmr, pair.ep[0], cookie(1),
+				      DAT_COMPLETION_SOLICITED_WAIT_FLAG));
+	OK(dat_lmr_invalidate(lmr, pair.ep[0], cookie(1),
+			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_INVALIDATE, 1, 0));
 	region.for_physical = NULL;
 	INVALID(3, FMR(DAT_MEM_TYPE_PHYSICAL, read, DAT_COMPLETION_DEFAULT_FLAG));

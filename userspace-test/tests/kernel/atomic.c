@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Tests posts in contexts that cannot sleep: under a spinlock, with interrupts off, in interrupts. */
+/*
+ * Tests posts in contexts that cannot sleep: under a spinlock, with interrupts off, in interrupts.
+ */
 #include <linux/irq_work.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -105,10 +107,11 @@ static void post_all(void *data)
 	struct pair *pair = &posts->scene->pair;
 	DAT_LMR_TRIPLET to = pair_place(pair, 0, LENGTH);
 	DAT_LMR_TRIPLET from = pair_place(pair, 4096, LENGTH);
-	const DAT_RMR_TRIPLET remote = { (DAT_VADDR)posts->scene->pages, LENGTH, posts->scene->remote };
+	const DAT_RMR_TRIPLET remote = { (DAT_VADDR)posts->scene->pages, LENGTH,
+					 posts->scene->remote };
 	DAT_LIST_DTO list[2] = {
-		{ .operation = DAT_DTO_RDMA_WRITE, .segments = 1, .local = &from, .cookie = cookie(3),
-		  .remote = remote },
+		{ .operation = DAT_DTO_RDMA_WRITE, .segments = 1, .local = &from,
+		  .cookie = cookie(3), .remote = remote },
 		{ .operation = DAT_DTO_SEND, .segments = 1, .local = &from, .cookie = cookie(4) },
 	};
 
@@ -116,7 +119,8 @@ static void post_all(void *data)
 	posts->codes[1] = dat_ep_post_send(pair->ep[0], 1, &from, cookie(2), DEFAULT);
 	posts->codes[2] = dat_ep_post_recv(pair->ep[1], 1, &to, cookie(5), DEFAULT);
 	posts->codes[3] = kdapl_ep_post_list(pair->ep[0], 2, list, &posts->posted);
-	posts->codes[4] = dat_ep_post_rdma_write(pair->ep[0], 1, &from, cookie(6), &remote, DEFAULT);
+	posts->codes[4] = dat_ep_post_rdma_write(pair->ep[0], 1, &from, cookie(6), &remote,
+						 DEFAULT);
 	posts->codes[5] = dat_srq_post_recv(posts->srq, 1, &to, cookie(7));
 }
 
@@ -298,8 +302,8 @@ static void post_to_prey(void *data)
 		atomic_inc(&prey.posted);
 	kdapl_ep_post_list(ep, 2, list, NULL);
 	dat_srq_post_recv(READ_ONCE(prey.srq), 1, &place, cookie(1));
-	dat_lmr_fmr(READ_ONCE(prey.lmr), DAT_MEM_TYPE_VIRTUAL, region, PAGES, ALL, DAT_VA_TYPE_VA, ep,
-		    cookie(1), DEFAULT, &local, &remote);
+	dat_lmr_fmr(READ_ONCE(prey.lmr), DAT_MEM_TYPE_VIRTUAL, region, PAGES, ALL, DAT_VA_TYPE_VA,
+		    ep, cookie(1), DEFAULT, &local, &remote);
 	dat_lmr_invalidate(READ_ONCE(prey.lmr), ep, cookie(1), DEFAULT);
 }
 

@@ -59,7 +59,8 @@ static DAT_LMR_CONTEXT lmr_context;
 static const DAT_COMM stream = {};
 static const DAT_SRQ_ATTR srq_attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 static const DAT_DTO_COOKIE no_cookie = {};
-static const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+static const DAT_MEM_PRIV_FLAGS local =
+	DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 
 static void upcall(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -106,17 +107,21 @@ static int connected(void)
 
 	TRY(objects());
 	for (i = 0; i < 4; i++)
-		OK(dat_ep_post_recv(at.pair.ep[1], 1, &at.place, no_cookie, DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_recv(at.pair.ep[1], 1, &at.place, no_cookie,
+				    DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(pair_connect(&at.pair));
-	OK(dat_ep_create(ia, pz, at.pair.dto[0], at.pair.dto[0], at.pair.connection[0], NULL, &made));
+	OK(dat_ep_create(ia, pz, at.pair.dto[0], at.pair.dto[0], at.pair.connection[0], NULL,
+			 &made));
 	return 0;
 }
 
 static int services(void)
 {
 	TRY(objects());
-	OK(dat_psp_create_any(ia, &at.conn_qual, at.pair.connection[1], DAT_PSP_CONSUMER_FLAG, &at.psp));
-	OK(dat_rsp_create(ia, (1ull << 33) + at.conn_qual, DAT_HANDLE_NULL, at.pair.connection[1], &at.rsp));
+	OK(dat_psp_create_any(ia, &at.conn_qual, at.pair.connection[1], DAT_PSP_CONSUMER_FLAG,
+			      &at.psp));
+	OK(dat_rsp_create(ia, (1ull << 33) + at.conn_qual, DAT_HANDLE_NULL, at.pair.connection[1],
+			  &at.rsp));
 	OK(dat_csp_create(ia, &stream, ia_attr.ia_address_ptr, at.pair.connection[1], &at.csp));
 	OK(dat_csp_query(at.csp, 0, &told.csp));
 	memcpy(&at.common, &told.csp.address, sizeof(told.csp.address));
@@ -129,7 +134,8 @@ static int asked(void)
 	DAT_EVENT event;
 
 	TRY(services());
-	OK(dat_psp_create_any(ia, &at.other_qual, at.pair.connection[0], DAT_PSP_CONSUMER_FLAG, &other));
+	OK(dat_psp_create_any(ia, &at.other_qual, at.pair.connection[0], DAT_PSP_CONSUMER_FLAG,
+			      &other));
 	OK(dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, at.conn_qual, PATIENCE_US, 0, NULL,
 			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	TRY(next_event(at.pair.connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
@@ -147,8 +153,8 @@ static DAT_RETURN open_second(void)
 /* The first such LMR of a PZ also makes a queue pair. Over iWARP there is none. */
 static DAT_RETURN register_for_peers(void)
 {
-	return register_memory(pair_memory, PAIR_MEMORY, local | (is_iwarp ? 0 : REMOTE_FLAGS), &made,
-			       &lmr_context);
+	return register_memory(pair_memory, PAIR_MEMORY, local | (is_iwarp ? 0 : REMOTE_FLAGS),
+			       &made, &lmr_context);
 }
 
 static DAT_RETURN bind(void)
@@ -164,9 +170,11 @@ static int bound(void)
 	const DAT_LMR_TRIPLET part = { (DAT_VADDR)pair_memory, 64, lmr_context };
 
 	TRY(connected());
-	at.local = (DAT_RMR_TRIPLET){ .virtual_address = part.virtual_address, .segment_length = 64 };
+	at.local = (DAT_RMR_TRIPLET){ .virtual_address = part.virtual_address,
+				      .segment_length = 64 };
 	OK(dat_rmr_bind(at.rmr, lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
-			at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, &at.local.rmr_context));
+			at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG,
+			&at.local.rmr_context));
 	return next_event(at.pair.dto[0], DAT_RMR_BIND_COMPLETION_EVENT, &told.event);
 }
 
@@ -182,7 +190,8 @@ static DAT_RETURN fmr(void)
 	const DAT_REGION_DESCRIPTION region = { .for_va = PTR_ALIGN(pair_memory, PAGE_SIZE) };
 
 	return dat_lmr_fmr(made, DAT_MEM_TYPE_VIRTUAL, region, 2, local, DAT_VA_TYPE_VA,
-			   at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, NULL, &told.context);
+			   at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, NULL,
+			   &told.context);
 }
 
 static int registered(void)
@@ -204,8 +213,8 @@ static int lost(void)
 
 static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 {
-	return dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 5, "hello",
-			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+	return dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 5,
+			      "hello", DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 }
 
 /* Lists each exported call, its stage, and its invocation. */
@@ -215,7 +224,8 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 						 DAT_PROVIDER_FIELD_NONE, NULL))	\
 	CALL(dat_ia_close, second_adapter, dat_ia_close(at.second, DAT_CLOSE_ABRUPT_FLAG)) \
 	CALL(dat_get_handle_type, objects, dat_get_handle_type(pz, &told.type))		\
-	CALL(dat_strerror, objects, dat_strerror(DAT_CLASS_ERROR | DAT_ABORT, &told.name, &told.name))	\
+	CALL(dat_strerror, objects,							\
+		dat_strerror(DAT_CLASS_ERROR | DAT_ABORT, &told.name, &told.name))	\
 	CALL(dat_pz_create, objects, dat_pz_create(ia, &made))				\
 	CALL(dat_pz_query, objects, dat_pz_query(pz, 0, &told.pz))			\
 	CALL(dat_pz_free, second_adapter, dat_pz_free(pz))				\
@@ -274,23 +284,29 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 		PATIENCE_US, 0, NULL, DAT_QOS_BEST_EFFORT))				\
 	CALL(dat_ep_common_connect, services, dat_ep_common_connect(at.pair.ep[0],	\
 		(DAT_IA_ADDRESS_PTR)&at.common, PATIENCE_US, 0, NULL))			\
-	CALL(dat_ep_disconnect, connected, dat_ep_disconnect(at.pair.ep[0], DAT_CLOSE_ABRUPT_FLAG)) \
+	CALL(dat_ep_disconnect, connected,						\
+		dat_ep_disconnect(at.pair.ep[0], DAT_CLOSE_ABRUPT_FLAG))		\
 	CALL(dat_ep_set_watermark, objects, dat_ep_set_watermark(at.pair.ep[0], 3, 4))	\
 	CALL(dat_ep_recv_query, objects, dat_ep_recv_query(at.pair.ep[0], NULL, NULL))	\
-	CALL(dat_ep_get_status, objects, dat_ep_get_status(at.pair.ep[0], &told.state, NULL, NULL)) \
-	CALL(kdapl_ep_private_data, connected, kdapl_ep_private_data(at.pair.ep[0], &size, told.data)) \
-	CALL(kdapl_ep_addresses, connected, kdapl_ep_addresses(at.pair.ep[0], &told.address, NULL)) \
+	CALL(dat_ep_get_status, objects,						\
+		dat_ep_get_status(at.pair.ep[0], &told.state, NULL, NULL))		\
+	CALL(kdapl_ep_private_data, connected,						\
+		kdapl_ep_private_data(at.pair.ep[0], &size, told.data))			\
+	CALL(kdapl_ep_addresses, connected,						\
+		kdapl_ep_addresses(at.pair.ep[0], &told.address, NULL))			\
 	CALL(dat_ep_reset, disconnected, dat_ep_reset(at.pair.ep[0]))			\
 	CALL(dat_ep_free, connected, dat_ep_free(at.pair.ep[0]))			\
 	CALL(dat_ep_post_send, connected, dat_ep_post_send(at.pair.ep[0], 1, &at.place, no_cookie, \
 		DAT_COMPLETION_DEFAULT_FLAG))						\
 	CALL(kdapl_ep_post_list, connected, kdapl_ep_post_list(at.pair.ep[0], 2, at.list, NULL)) \
 	CALL(dat_ep_post_send_with_invalidate, connected, dat_ep_post_send_with_invalidate( \
-		at.pair.ep[0], 1, &at.place, no_cookie, DAT_COMPLETION_DEFAULT_FLAG, DAT_FALSE, 0)) \
+		at.pair.ep[0], 1, &at.place, no_cookie, DAT_COMPLETION_DEFAULT_FLAG,	\
+		DAT_FALSE, 0))								\
 	CALL(dat_ep_post_recv, objects, dat_ep_post_recv(at.pair.ep[0], 1, &at.place, no_cookie, \
 		DAT_COMPLETION_DEFAULT_FLAG))						\
-	CALL(dat_ep_post_rdma_write, connected, dat_ep_post_rdma_write(at.pair.ep[0], 1, &at.place, \
-		no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
+	CALL(dat_ep_post_rdma_write, connected, dat_ep_post_rdma_write(			\
+		at.pair.ep[0], 1, &at.place, no_cookie, &at.remote,			\
+		DAT_COMPLETION_DEFAULT_FLAG))						\
 	CALL(dat_ep_post_rdma_read, connected, dat_ep_post_rdma_read(at.pair.ep[0], 1, &at.place, \
 		no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
 	CALL(dat_ep_post_rdma_read_to_rmr, bound, dat_ep_post_rdma_read_to_rmr(at.pair.ep[0], \
@@ -318,8 +334,9 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 
 /* Calls that not every adapter supports. */
 #define EXTENSIONS(CALL)								\
-	CALL(dat_ib_post_rdma_write_immed, connected, dat_ib_post_rdma_write_immed(at.pair.ep[0], 1, \
-		&at.place, no_cookie, &at.remote, 7, DAT_COMPLETION_DEFAULT_FLAG))		\
+	CALL(dat_ib_post_rdma_write_immed, connected, dat_ib_post_rdma_write_immed(	\
+		at.pair.ep[0], 1, &at.place, no_cookie, &at.remote, 7,			\
+		DAT_COMPLETION_DEFAULT_FLAG))						\
 	CALL(dat_ib_post_fetch_and_add, connected, dat_ib_post_fetch_and_add(at.pair.ep[0], 1, \
 		&at.place, no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))		\
 	CALL(dat_ib_post_cmp_and_swap, connected, dat_ib_post_cmp_and_swap(at.pair.ep[0], 1, 2, \

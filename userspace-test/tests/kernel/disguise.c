@@ -174,8 +174,8 @@ static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
 }
 
 /*
- * An iWARP driver connects the queue pair, and then passes the peer's reply to iw_cm. The queue pair
- * receives meanwhile.
+ * An iWARP driver connects the queue pair, and then passes the peer's reply to iw_cm. The queue
+ * pair receives meanwhile.
  */
 static atomic_t hold_replies = ATOMIC_INIT(0);
 static atomic_t held = ATOMIC_INIT(0);

@@ -13,7 +13,9 @@ extern struct ib_device_ops disguise_own;
 extern const struct kernel_param_ops disguise_atomic_ops;
 extern const struct kernel_param_ops disguise_once_ops;
 
-/* Forgets a destroyed queue pair whose memory is used again, and records one. Either may be NULL. */
+/*
+ * Forgets a destroyed queue pair whose memory is used again, and records one. Either may be NULL.
+ */
 void disguise_replace_gone(struct ib_qp *old, struct ib_qp *new);
 /* Polls, and counts the completions of destroyed queue pairs. */
 int disguise_poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc);

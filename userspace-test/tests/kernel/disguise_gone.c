@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The latest destroyed queue pairs. Their completions may still be queued in soft-RoCE, and in qedr,
- * which uses the queue pair when it polls one. Other drivers discard them.
+ * The latest destroyed queue pairs. Their completions may still be queued in soft-RoCE, and in
+ * qedr, which uses the queue pair when it polls one. Other drivers discard them.
  */
 #include <linux/atomic.h>
 #include <linux/spinlock.h>

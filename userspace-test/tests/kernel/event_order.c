@@ -62,7 +62,8 @@ static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
 
 	for (side = 0; side < 2; side++)
 		for (message = 0; message < MESSAGES; message++)
-			OK(dat_ep_post_recv(ep[side], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
+			OK(dat_ep_post_recv(ep[side], 1, &place, cookie(message),
+					    DAT_COMPLETION_DEFAULT_FLAG));
 	OK(dat_psp_create_any(ia, &conn_qual, pair->connection[0], DAT_PSP_CONSUMER_FLAG, &psp));
 	OK(dat_ep_connect(ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 0, NULL,
 			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
@@ -71,10 +72,12 @@ static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
 	/* The connecting side may post first. */
 	UNTIL(READ_ONCE(told[0].dtos) > 0);
 	for (message = 0; message < MESSAGES; message++)
-		OK(dat_ep_post_send(ep[0], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_send(ep[0], 1, &place, cookie(message),
+				    DAT_COMPLETION_DEFAULT_FLAG));
 	UNTIL(READ_ONCE(told[1].dtos) > 0);
 	for (message = 0; message < MESSAGES; message++)
-		OK(dat_ep_post_send(ep[1], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_send(ep[1], 1, &place, cookie(message),
+				    DAT_COMPLETION_DEFAULT_FLAG));
 	/* Disconnects during the traffic. */
 	OK(dat_ep_disconnect(ep[0], DAT_CLOSE_ABRUPT_FLAG));
 	for (side = 0; side < 2; side++) {

@@ -163,7 +163,8 @@ static int fill_slots(struct scene *scene)
 			   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &pair->connection[0]));
 	OK(dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL,
 			   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &pair->connection[1]));
-	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL, &pair->ep[0]));
+	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL,
+			 &pair->ep[0]));
 	OK(dat_ep_create(ia, pz, pair->dto[1], requests, pair->connection[1], &attr, &pair->ep[1]));
 	TRY(pair_connect(pair));
 	TRY(fmr_send_message(scene));
@@ -202,8 +203,8 @@ static int register_in_turns(unsigned int number)
 	DAT_RETURN ret;
 
 	for (round = 0; round < 300; round++) {
-		ret = dat_lmr_fmr(shared->lmr, DAT_MEM_TYPE_VIRTUAL, region, PAGES, ALL, DAT_VA_TYPE_VA,
-				  ep, cookie(1), SUPPRESS, NULL, NULL);
+		ret = dat_lmr_fmr(shared->lmr, DAT_MEM_TYPE_VIRTUAL, region, PAGES, ALL,
+				  DAT_VA_TYPE_VA, ep, cookie(1), SUPPRESS, NULL, NULL);
 		if (ret && !is_late(ret))
 			return FAIL("registration: %08x", ret);
 		if (!ret)
@@ -268,7 +269,8 @@ static int refuse_peer(struct scene *scene)
 	/* Over iWARP an RDMA read requires the privilege of remote writes. */
 	place.lmr_context = scene->local;
 	if (is_iwarp)
-		REFUSED(dat_ep_post_rdma_read(scene->pair.ep[1], 1, &place, cookie(6), &source, DEFAULT),
+		REFUSED(dat_ep_post_rdma_read(scene->pair.ep[1], 1, &place, cookie(6), &source,
+					      DEFAULT),
 			DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
 	return fmr_write_refused(scene, (u64)scene->pages, scene->remote);
 }
@@ -347,7 +349,8 @@ static int use_reserved(struct scene *scene)
 	TRY(next_dto(scene->pair.dto[1], DAT_DTO_RECEIVE, 7, 64));
 	EXPECT(!memchr_inv((void *)to.virtual_address, 0x3c, 64));
 	REFUSED(dat_lmr_free(lmr), DAT_RESERVED_LMR, 0);
-	REFUSED(dat_lmr_invalidate(lmr, scene->pair.ep[1], cookie(1), DEFAULT), DAT_RESERVED_LMR, 0);
+	REFUSED(dat_lmr_invalidate(lmr, scene->pair.ep[1], cookie(1), DEFAULT), DAT_RESERVED_LMR,
+		0);
 	REFUSED(dat_lmr_fmr(lmr, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){}, 1, ALL,
 			    DAT_VA_TYPE_VA, scene->pair.ep[1], cookie(1), DEFAULT, NULL, NULL),
 		DAT_RESERVED_LMR, 0);

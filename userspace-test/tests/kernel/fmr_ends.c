@@ -12,8 +12,8 @@ static int remote_invalidation(struct scene *scene, DAT_RMR_CONTEXT context)
 	DAT_EVENT event;
 
 	OK(dat_ep_post_recv(scene->pair.ep[1], 1, &place, cookie(4), DEFAULT));
-	OK(dat_ep_post_send_with_invalidate(scene->pair.ep[0], 1, &place, cookie(5), DEFAULT, DAT_TRUE,
-					    context));
+	OK(dat_ep_post_send_with_invalidate(scene->pair.ep[0], 1, &place, cookie(5), DEFAULT,
+					    DAT_TRUE, context));
 	TRY(next_dto(scene->pair.dto[0], DAT_DTO_SEND, 5, 64));
 	TRY(next_event(scene->pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
 	dto = &event.event_data.dto_completion_event_data;
@@ -64,7 +64,8 @@ static int fmr_remote_invalidate(void)
 /* The peer writes to the pages, and invalidates their context, in one list. */
 static int list_invalidates(struct scene *scene)
 {
-	DAT_LMR_TRIPLET from = pair_place(&scene->pair, 0, 64), to = pair_place(&scene->pair, 256, 64);
+	DAT_LMR_TRIPLET from = pair_place(&scene->pair, 0, 64),
+		to = pair_place(&scene->pair, 256, 64);
 	DAT_LIST_DTO list[2] = {
 		{ DAT_DTO_RDMA_WRITE, SUPPRESS, 1, &from, cookie(5) },
 		{ KDAPL_DTO_SEND_WITH_INVALIDATE, DEFAULT, 1, &from, cookie(6) },
@@ -118,7 +119,8 @@ static int disconnect(struct scene *scene)
 
 	OK(dat_ep_disconnect(scene->pair.ep[0], DAT_CLOSE_ABRUPT_FLAG));
 	for (side = 0; side < 2; side++)
-		TRY(next_event(scene->pair.connection[side], DAT_CONNECTION_EVENT_DISCONNECTED, &event));
+		TRY(next_event(scene->pair.connection[side], DAT_CONNECTION_EVENT_DISCONNECTED,
+			       &event));
 	return 0;
 }
 
@@ -166,7 +168,9 @@ static int fmr_flushed(void)
 	return fmr_with_pages(flush);
 }
 
-/* The requests of a connection that the peer has left are flushed by the queue pair, or complete. */
+/*
+ * The requests of a connection that the peer has left are flushed by the queue pair, or complete.
+ */
 static int flush_outstanding(struct scene *scene)
 {
 	unsigned int round;
@@ -177,8 +181,8 @@ static int flush_outstanding(struct scene *scene)
 		DAT_DTO_COMPLETION_STATUS status;
 
 		/*
-		 * It has no receive, so the requests that follow it are outstanding at the end. Over iWARP
-		 * it would end the connection.
+		 * It has no receive, so the requests that follow it are outstanding at the end.
+		 * Over iWARP it would end the connection.
 		 */
 		if (!is_iwarp)
 			OK(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), SUPPRESS));
@@ -192,7 +196,8 @@ static int flush_outstanding(struct scene *scene)
 			status = event.event_data.dto_completion_event_data.status;
 		} while (event.event_data.dto_completion_event_data.operation !=
 			 (round % 2 ? DAT_DTO_LMR_INVALIDATE : DAT_DTO_LMR_FMR));
-		TRY(next_event(scene->pair.connection[1], DAT_CONNECTION_EVENT_DISCONNECTED, &event));
+		TRY(next_event(scene->pair.connection[1], DAT_CONNECTION_EVENT_DISCONNECTED,
+			       &event));
 		OK(dat_evd_wait(scene->pair.connection[0], PATIENCE_US, 1, &event, NULL));
 		TRY(connect_again(scene));
 		if (!status && !(round % 2))
@@ -224,7 +229,8 @@ static int free_endpoint(struct scene *scene)
 	TRY(pair_connect(&next));
 	scene->pair = next;
 	/* Over iWARP the registration may have completed before. */
-	if (is_iwarp && dat_lmr_invalidate(scene->lmr, next.ep[1], cookie(2), DEFAULT) == DAT_SUCCESS)
+	if (is_iwarp && dat_lmr_invalidate(scene->lmr, next.ep[1], cookie(2),
+					   DEFAULT) == DAT_SUCCESS)
 		TRY(next_dto(next.dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
 	TRY(fmr_registered(scene));
 	TRY(fmr_peer_access(scene, (u64)scene->pages, scene->pages));

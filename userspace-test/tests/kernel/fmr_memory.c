@@ -17,7 +17,9 @@ static int access_vmalloc(struct scene *scene)
 	EXPECT(pages);
 	memset(pages, 0, SIZE);
 	scene->pages = pages;
-	error = fmr_registered(scene) ?: fmr_peer_access(scene, (u64)pages, pages) ?: fmr_invalidated(scene);
+	error = fmr_registered(scene) ?:
+		fmr_peer_access(scene, (u64)pages, pages) ?:
+		fmr_invalidated(scene);
 	scene->pages = own;
 	vfree(pages);
 	return error;
@@ -112,8 +114,8 @@ static int access_list(struct scene *scene, DAT_MEM_TYPE type, void *list, u32 e
 	TRY(written(scene, PAGE_SIZE - 14, 64));
 	TRY(fmr_invalidated(scene));
 	/* Memory that does not begin at a page boundary is not zero-based. */
-	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries, ALL, DAT_VA_TYPE_ZB, scene->pair.ep[1],
-			    cookie(1), DEFAULT, NULL, NULL),
+	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries, ALL, DAT_VA_TYPE_ZB,
+			    scene->pair.ep[1], cookie(1), DEFAULT, NULL, NULL),
 		DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	/* Without the first page there is a gap. */
 	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries - 1, ALL, DAT_VA_TYPE_ZB,

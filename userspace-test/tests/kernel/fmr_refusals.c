@@ -14,30 +14,37 @@ static int refuse_states(struct scene *scene)
 	struct scene other = *scene;
 	DAT_PZ_HANDLE other_pz;
 
-	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL, &unconnected));
+	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL,
+			 &unconnected));
 	OK(dat_pz_create(ia, &other_pz));
 	OK(dat_ep_create(ia, other_pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL,
 			 &stranger));
 	OK(dat_lmr_allocate(ia, other_pz, PAGES, DAT_LMR_SCOPE_PZ, &other.lmr));
-	REFUSED(fmr_invalidate(scene, pair->ep[1], 2), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
-	REFUSED(fmr(scene, unconnected, 1, DEFAULT), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
+	REFUSED(fmr_invalidate(scene, pair->ep[1], 2), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_FREE);
+	REFUSED(fmr(scene, unconnected, 1, DEFAULT), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_EP_UNCONNECTED);
 	REFUSED(fmr(&other, pair->ep[1], 1, DEFAULT), DAT_PROTECTION_VIOLATION, 0);
 	/* None of them has changed the LMR. */
 	TRY(fmr_registered(scene));
-	REFUSED(fmr(scene, pair->ep[1], 1, DEFAULT), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	REFUSED(fmr(scene, pair->ep[1], 1, DEFAULT), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_IN_USE);
 	REFUSED(fmr_invalidate(scene, unconnected, 2), DAT_INVALID_STATE,
 		DAT_INVALID_STATE_EP_UNCONNECTED);
 	OK(dat_lmr_free(other.lmr));
 	REFUSED(fmr(&other, pair->ep[1], 1, DEFAULT), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	/* The peer's Endpoint may end the registration of this one. */
 	OK(fmr_invalidate(scene, pair->ep[0], 2));
-	REFUSED(fmr_invalidate(scene, pair->ep[1], 2), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
-	REFUSED(fmr(scene, pair->ep[1], 1, DEFAULT), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	REFUSED(fmr_invalidate(scene, pair->ep[1], 2), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_FREE);
+	REFUSED(fmr(scene, pair->ep[1], 1, DEFAULT), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_IN_USE);
 	REFUSED(dat_lmr_free(scene->lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	TRY(next_dto(pair->dto[0], DAT_DTO_LMR_INVALIDATE, 2, 0));
 	/* While the registration is outstanding, only its own Endpoint does. */
 	OK(fmr(scene, pair->ep[1], 1, DEFAULT));
-	REFUSED(fmr_invalidate(scene, pair->ep[0], 2), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	REFUSED(fmr_invalidate(scene, pair->ep[0], 2), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_LMR_IN_USE);
 	OK(fmr_invalidate(scene, pair->ep[1], 2));
 	TRY(next_dto(pair->dto[1], DAT_DTO_LMR_FMR, 1, 0));
 	TRY(next_dto(pair->dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
@@ -95,8 +102,10 @@ static int refuse_arguments(struct scene *scene)
 		DAT_INVALID_HANDLE_PZ);
 	REFUSED(dat_lmr_allocate(pz, pz, 1, DAT_LMR_SCOPE_PZ, &plain), DAT_INVALID_HANDLE,
 		DAT_INVALID_HANDLE_IA);
-	REFUSED(FMR(ep, VIRTUAL, region, 1, ALL, 0, ep, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	REFUSED(FMR(lmr, VIRTUAL, region, 1, ALL, 0, lmr, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	REFUSED(FMR(ep, VIRTUAL, region, 1, ALL, 0, ep, 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_LMR);
+	REFUSED(FMR(lmr, VIRTUAL, region, 1, ALL, 0, lmr, 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_EP);
 	REFUSED(FMR(lmr, 1, region, 1, ALL, 0, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(FMR(lmr, 0x80, region, 1, ALL, 0, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(FMR(lmr, VIRTUAL, region, 1, ALL, 2, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
@@ -118,13 +127,17 @@ static int refuse_arguments(struct scene *scene)
 	address = virt_to_phys(scene->pages) + 8;
 	REFUSED(FMR(lmr, PHYSICAL, region, 1, ALL, 0, ep, 0), DAT_INVALID_ADDRESS,
 		DAT_INVALID_ADDRESS_MALFORMED);
-	REFUSED(dat_lmr_invalidate(ep, ep, cookie(1), 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	REFUSED(dat_lmr_invalidate(lmr, lmr, cookie(1), 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	REFUSED(dat_lmr_invalidate(ep, ep, cookie(1), 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_LMR);
+	REFUSED(dat_lmr_invalidate(lmr, lmr, cookie(1), 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_EP);
 	/* Another kind of LMR. */
 	OK(register_memory(pair_memory, PAGE_SIZE, LOCAL, &plain, &context));
 	region.for_va = scene->pages;
-	REFUSED(FMR(plain, VIRTUAL, region, 1, ALL, 0, ep, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	REFUSED(dat_lmr_invalidate(plain, ep, cookie(1), 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	REFUSED(FMR(plain, VIRTUAL, region, 1, ALL, 0, ep, 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_LMR);
+	REFUSED(dat_lmr_invalidate(plain, ep, cookie(1), 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_LMR);
 #undef PHYSICAL
 #undef VIRTUAL
 #undef FMR

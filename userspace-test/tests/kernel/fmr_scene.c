@@ -102,7 +102,9 @@ int fmr_write_refused(struct scene *scene, u64 address, DAT_RMR_CONTEXT context)
 	OK(fmr_write_to(scene, address, context));
 	TRY(next_event(scene->pair.dto[0], DAT_DTO_COMPLETION_EVENT, &event));
 	status = event.event_data.dto_completion_event_data.status;
-	/* Over iWARP a write completes when it was sent, unless the peer's refusal arrives before. */
+	/*
+	 * Over iWARP a write completes when it was sent, unless the peer's refusal arrives before.
+	 */
 	if (!is_iwarp || status != DAT_DTO_ERR_LOCAL_EP)
 		SAME(status, is_iwarp ? DAT_DTO_SUCCESS : DAT_DTO_ERR_REMOTE_ACCESS);
 	OK(dat_evd_wait(scene->pair.connection[0], PATIENCE_US, 1, &event, NULL));

@@ -41,9 +41,9 @@ u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
 	upcall_tests, race_tests, traffic_tests, event_order_tests, removal_tests, object_tests,
-	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests, remote_tests,
-	remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests, fmr_memory_tests,
-	fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
+	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests,
+	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
+	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
 	close_tests, argument_tests,
 };
 
@@ -157,7 +157,8 @@ static int fill_cases(void)
 		for (test = suites[suite]; test->name; test++) {
 			if (count + 1 == ARRAY_SIZE(cases))
 				return -E2BIG;
-			cases[count++] = (struct kunit_case){ .run_case = run_case, .name = test->name };
+			cases[count++] = (struct kunit_case){ .run_case = run_case,
+							      .name = test->name };
 		}
 	return 0;
 }

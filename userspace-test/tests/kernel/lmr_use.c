@@ -64,8 +64,8 @@ static int lmr_free_during_receive(void)
 	OK(dat_ep_post_send(pair.ep[0], 1, &message, cookie(4), plain));
 	TRY(next_dto(pair.dto[1], DAT_DTO_RECEIVE, 2, 64));
 	OK(dat_lmr_free(buffer.lmr.handle));
-	REFUSED(dat_ep_post_recv(pair.ep[1], 2, segments, cookie(5), plain), DAT_PROTECTION_VIOLATION,
-		DAT_PROTECTION_WRITE);
+	REFUSED(dat_ep_post_recv(pair.ep[1], 2, segments, cookie(5), plain),
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
 	REFUSED(dat_lmr_free(buffer.lmr.handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	return 0;
 }
@@ -111,12 +111,14 @@ static int lmr_free_during_request(void)
 	for (i = 0; i < 8; i++)
 		OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(i), plain));
 	for (i = 0; i < 5; i++)
-		OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(i), DAT_COMPLETION_SUPPRESS_FLAG));
+		OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(i),
+				    DAT_COMPLETION_SUPPRESS_FLAG));
 	OK(dat_lmr_free(buffer.lmr.handle));
 	TRY(buffer_make(&buffer));
 	segment = part(&buffer, 0, 64);
 	/* The peer has three receives, and the last request waits for another one. */
-	list[0] = list[1] = (DAT_LIST_DTO){ .operation = DAT_DTO_SEND, .segments = 1, .local = &other };
+	list[0] = list[1] = (DAT_LIST_DTO){ .operation = DAT_DTO_SEND, .segments = 1,
+					    .local = &other };
 	list[1].local = &segment;
 	OK(kdapl_ep_post_list(pair.ep[0], 1, list, NULL));
 	OK(kdapl_ep_post_list(pair.ep[0], 1, list, NULL));
@@ -145,7 +147,8 @@ static int lmr_free_during_srq_receive(void)
 	OK(dat_srq_post_recv(srq, 2, segments, cookie(1)));
 	TRY(refused(&buffer));
 	/* siw cannot resize it. */
-	SAME(dat_srq_resize(srq, 8), is_iwarp ? DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED : DAT_SUCCESS);
+	SAME(dat_srq_resize(srq, 8),
+	     is_iwarp ? DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED : DAT_SUCCESS);
 	TRY(refused(&buffer));
 	OK(dat_srq_free(srq));
 	OK(dat_lmr_free(buffer.lmr.handle));
@@ -225,7 +228,8 @@ static int post_list(unsigned int delay)
 	unsigned int i;
 
 	for (i = 0; i < LIST; i++)
-		list[i] = (DAT_LIST_DTO){ .operation = lists.operation, .segments = 1, .local = &segment };
+		list[i] = (DAT_LIST_DTO){ .operation = lists.operation, .segments = 1,
+					  .local = &segment };
 	meet();
 	ndelay(delay);
 	kdapl_ep_post_list(lists.ep, LIST, list, &lists.posted);
@@ -323,7 +327,10 @@ static int lmr_free_beside_list_post(void)
 {
 	TRY(free_beside_lists(DAT_DTO_RECEIVE, true));
 	TRY(free_beside_lists(DAT_DTO_RECEIVE, false));
-	/* Without a receive at the peer a send waits. Over iWARP it completes when TCP has taken it. */
+	/*
+	 * Without a receive at the peer a send waits. Over iWARP it completes when TCP has taken
+	 * it.
+	 */
 	return is_iwarp ? 0 : free_beside_lists(DAT_DTO_SEND, true);
 }
 
@@ -345,9 +352,10 @@ static int lmr_free_unused(void)
 	OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(2), plain));
 	TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 2, 64));
 	OK(kdapl_lmr_free_unused(buffer.lmr.handle));
-	REFUSED(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(3), plain), DAT_PROTECTION_VIOLATION,
-		DAT_PROTECTION_READ);
-	REFUSED(kdapl_lmr_free_unused(buffer.lmr.handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	REFUSED(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(3), plain),
+		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
+	REFUSED(kdapl_lmr_free_unused(buffer.lmr.handle), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_LMR);
 	OK(dat_ia_reserved_lmr(ia, &reserved, &context));
 	REFUSED(kdapl_lmr_free_unused(reserved), DAT_RESERVED_LMR, 0);
 	return 0;

@@ -35,7 +35,8 @@ static int region_too_long(void)
 		REFUSED(register_bytes(pair_memory, 1ULL << bit), DAT_LENGTH_ERROR, 0);
 	}
 	REFUSED(register_bytes(pages, U64_MAX), DAT_LENGTH_ERROR, 0);
-	REFUSED(register_bytes(pair_memory, U64_MAX - (unsigned long)pair_memory), DAT_LENGTH_ERROR, 0);
+	REFUSED(register_bytes(pair_memory, U64_MAX - (unsigned long)pair_memory), DAT_LENGTH_ERROR,
+		0);
 	/* The pages after it are unmapped, or belong to another owner who may free them. */
 	OK(register_bytes(pages, PAGE_SIZE));
 	vfree(pages);
@@ -87,7 +88,8 @@ static int region_addresses(void)
 	beyond = register_bytes(pages + PAGE_SIZE, PAGE_SIZE + 1);
 	vfree(pages);
 	REFUSED(beyond, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-	REFUSED(register_bytes(pages, PAGE_SIZE), DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	REFUSED(register_bytes(pages, PAGE_SIZE), DAT_INVALID_ADDRESS,
+		DAT_INVALID_ADDRESS_MALFORMED);
 	TRY(read_only(page_address(ZERO_PAGE(0))));
 	/* Text and read-only data of the kernel. */
 	TRY(read_only(memcpy));

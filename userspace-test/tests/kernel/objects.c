@@ -51,7 +51,8 @@ static int handles(void)
 	REFUSED(dat_ia_close(second, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
 		DAT_INVALID_STATE_IA_IN_USE);
 	OK(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG));
-	REFUSED(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	REFUSED(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_IA);
 	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
 	/* Another adapter uses the table of the closed one. */
 	evd = DAT_HANDLE_NULL;
@@ -61,7 +62,8 @@ static int handles(void)
 	OK(dat_ia_close(next, DAT_CLOSE_GRACEFUL_FLAG));
 	evd = DAT_HANDLE_NULL;
 	REFUSED(dat_ia_open("nothing0", 8, &evd, &next), DAT_PROVIDER_NOT_FOUND, 100);
-	REFUSED(dat_ia_openv(ia_attr.adapter_name, 8, &evd, &next, 1, 2, DAT_TRUE), DAT_PROVIDER_NOT_FOUND, 101);
+	REFUSED(dat_ia_openv(ia_attr.adapter_name, 8, &evd, &next, 1, 2, DAT_TRUE),
+		DAT_PROVIDER_NOT_FOUND, 101);
 	evd = async_evd;
 	REFUSED(dat_ia_open(ia_attr.adapter_name, 8, &evd, &next), DAT_INVALID_HANDLE, 24);
 	return 0;
@@ -119,9 +121,11 @@ static int cno_agent(void)
 	OK(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
 	OK(dat_evd_modify_cno(pair.dto[1], cno));
 	place = pair_place(&pair, 0, 64);
-	OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){},
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(pair_connect(&pair));
-	OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){},
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	UNTIL(atomic_read(&agent.calls) == 4);
 	EXPECT(agent.evd == pair.dto[1]);
 	/* A removed agent is not called. */
@@ -156,8 +160,9 @@ static int service_points(void)
 	SAME(psp_param.conn_qual, conn_qual);
 	REFUSED(dat_psp_create(ia, conn_qual, pair.connection[1], DAT_PSP_CONSUMER_FLAG, &rsp),
 		DAT_CONN_QUAL_IN_USE, 0);
-	OK(dat_ep_connect(pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, sizeof(question),
-			  question, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	OK(dat_ep_connect(pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US,
+			  sizeof(question), question, DAT_QOS_BEST_EFFORT,
+			  DAT_CONNECT_DEFAULT_FLAG));
 	TRY(next_event(pair.connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
 	EXPECT(event.event_data.cr_arrival_event_data.sp_handle == psp);
 	SAME(event.event_data.cr_arrival_event_data.conn_qual, conn_qual);
@@ -168,7 +173,8 @@ static int service_points(void)
 	TRY(next_event(pair.connection[0], DAT_CONNECTION_EVENT_PEER_REJECTED, &event));
 	refused = &event.event_data.connect_event_data;
 	EXPECT(refused->ep_handle == pair.ep[0]);
-	EXPECT(refused->private_data_size >= sizeof(answer) && !strcmp(refused->private_data, answer));
+	EXPECT(refused->private_data_size >= sizeof(answer) &&
+	       !strcmp(refused->private_data, answer));
 	OK(dat_psp_free(psp));
 	/* An RSP with its own Endpoint. */
 	OK(dat_ep_reset(pair.ep[0]));
@@ -222,7 +228,8 @@ static int endpoints(void)
 	DAT_EVENT event;
 
 	TRY(pair_make(&pair));
-	OK(dat_ep_create(ia, DAT_HANDLE_NULL, pair.dto[0], DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL, &ep));
+	OK(dat_ep_create(ia, DAT_HANDLE_NULL, pair.dto[0], DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL,
+			 &ep));
 	OK(dat_ep_get_status(ep, &state, NULL, NULL));
 	SAME(state, DAT_EP_STATE_UNCONFIGURED_UNCONNECTED);
 	memset(&param, 0, sizeof(param));
@@ -235,7 +242,8 @@ static int endpoints(void)
 			     DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
 	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
 	SAME(param.ep_state, DAT_EP_STATE_UNCONNECTED);
-	EXPECT(param.ia_handle == ia && param.pz_handle == pz && param.recv_evd_handle == pair.dto[0]);
+	EXPECT(param.ia_handle == ia && param.pz_handle == pz &&
+	       param.recv_evd_handle == pair.dto[0]);
 	EXPECT(!param.request_evd_handle && param.connect_evd_handle == pair.connection[0]);
 	SAME(param.ep_attr.max_recv_dtos, 5);
 	param.pz_handle = DAT_HANDLE_NULL;
@@ -243,16 +251,19 @@ static int endpoints(void)
 		DAT_INVALID_HANDLE_PZ);
 	OK(dat_ep_free(ep));
 	place = pair_place(&pair, 0, 64);
-	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){},
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(pair_connect(&pair));
 	OK(dat_ep_get_status(pair.ep[0], &state, &recv_idle, &request_idle));
 	SAME(state, DAT_EP_STATE_CONNECTED);
 	EXPECT(!recv_idle && request_idle);
 	OK(dat_ep_query(pair.ep[0], DAT_EP_FIELD_ALL, &param));
 	SAME(param.remote_ia_address_ptr->sa_family, ia_attr.ia_address_ptr->sa_family);
-	REFUSED(dat_ep_post_send(pair.ep[0], -1, NULL, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG),
+	REFUSED(dat_ep_post_send(pair.ep[0], -1, NULL, (DAT_DTO_COOKIE){},
+				 DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
-	REFUSED(dat_ep_post_send(pair.ep[0], 1, NULL, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG),
+	REFUSED(dat_ep_post_send(pair.ep[0], 1, NULL, (DAT_DTO_COOKIE){},
+				 DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	OK(dat_ep_disconnect(pair.ep[0], DAT_CLOSE_GRACEFUL_FLAG));
 	TRY(next_event(pair.dto[0], DAT_DTO_COMPLETION_EVENT, &event));
@@ -289,13 +300,14 @@ static int connect_refusals(void)
 	struct pair pair = {};
 	DAT_EP_STATE state;
 
-	address[OTHER].ss_family = ia_attr.ia_address_ptr->sa_family == AF_INET ? AF_INET6 : AF_INET;
+	address[OTHER].ss_family = ia_attr.ia_address_ptr->sa_family == AF_INET ?
+		AF_INET6 : AF_INET;
 	TRY(pair_make(&pair));
 	for (row = refusals; row < refusals + ARRAY_SIZE(refusals); row++) {
 		DAT_IA_ADDRESS_PTR to = row->address == RIGHT ?
 			ia_attr.ia_address_ptr : (struct sockaddr *)&address[row->address];
-		DAT_RETURN ret = dat_ep_connect(pair.ep[0], to, row->conn_qual, row->timeout, row->size,
-						data, row->qos, row->flags);
+		DAT_RETURN ret = dat_ep_connect(pair.ep[0], to, row->conn_qual, row->timeout,
+						row->size, data, row->qos, row->flags);
 
 		if (ret != (DAT_CLASS_ERROR | row->type << 16 | row->subtype))
 			return FAIL("row %zd: %08x", row - refusals, ret);
@@ -333,31 +345,38 @@ static int null_evds(void)
 
 	TRY(pair_make(&pair));
 	memset(&param, 0, sizeof(param));
-	OK(dat_ep_modify(pair.ep[0], DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+	OK(dat_ep_modify(pair.ep[0],
+			 DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
 				     DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
 	OK(dat_ep_query(pair.ep[0], DAT_EP_FIELD_ALL, &param));
 	SAME(param.ep_state, DAT_EP_STATE_UNCONNECTED);
 	EXPECT(!param.recv_evd_handle && !param.request_evd_handle && !param.connect_evd_handle);
 	OK(dat_evd_free(pair.dto[0]));
 	place = pair_place(&pair, 0, 64);
-	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){},
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(connect_silent(&pair));
 	for (round = 0; round < 3 * param.ep_attr.max_request_dtos; round++) {
-		OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
-		OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){},
+				    DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){},
+				    DAT_COMPLETION_DEFAULT_FLAG));
 		TRY(next_event(pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
 		UNTIL(!dat_ep_get_status(pair.ep[0], NULL, NULL, &request_idle) && request_idle);
 	}
 	if (is_iwarp)
 		return 0;
 	/* The message is too long for the peer's receive. */
-	OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){},
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	place = pair_place(&pair, 0, 128);
-	OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){},
+			    DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(next_event(async_evd, DAT_ASYNC_ERROR_EP_BROKEN, &event));
 	EXPECT(event.event_data.asynch_error_event_data.dat_handle == pair.ep[0]);
 	EXPECT(is_in(pair.ep[0], DAT_EP_STATE_DISCONNECTED));
-	REFUSED(dat_evd_wait(async_evd, QUIET_MS * USEC_PER_MSEC, 1, &event, &more), DAT_TIMEOUT_EXPIRED, 0);
+	REFUSED(dat_evd_wait(async_evd, QUIET_MS * USEC_PER_MSEC, 1, &event, &more),
+		DAT_TIMEOUT_EXPIRED, 0);
 	return 0;
 }
 

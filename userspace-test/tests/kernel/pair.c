@@ -39,7 +39,8 @@ int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *
 
 int pair_make(struct pair *pair)
 {
-	const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	const DAT_MEM_PRIV_FLAGS local =
+		DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	DAT_LMR_HANDLE lmr;
 	unsigned int side;
 
@@ -50,9 +51,10 @@ int pair_make(struct pair *pair)
 		OK(dat_evd_kcreate(ia, 128, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
 				   &pair->dto[side]));
 		OK(dat_evd_kcreate(ia, 16, DAT_UPCALL_DISABLE, NULL,
-				   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &pair->connection[side]));
-		OK(dat_ep_create(ia, pz, pair->dto[side], pair->dto[side], pair->connection[side], NULL,
-				 &pair->ep[side]));
+				   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG,
+				   &pair->connection[side]));
+		OK(dat_ep_create(ia, pz, pair->dto[side], pair->dto[side], pair->connection[side],
+				 NULL, &pair->ep[side]));
 	}
 	return 0;
 }
@@ -103,8 +105,9 @@ DAT_RETURN register_memory(const void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAG
 {
 	const DAT_REGION_DESCRIPTION region = { .for_va = (void *)start };
 
-	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, privileges, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, context, NULL, NULL, NULL);
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, privileges,
+			       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, lmr, context, NULL, NULL,
+			       NULL);
 }
 
 int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH length)

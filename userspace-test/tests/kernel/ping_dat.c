@@ -81,7 +81,8 @@ int ping_take_sent(struct ping_side *side, unsigned int count)
 
 static DAT_RETURN make(DAT_PZ_HANDLE pz, struct ping_side *side)
 {
-	const DAT_EP_ATTR attr = { .max_recv_dtos = 2 * PING_DEPTH, .max_request_dtos = 2 * PING_BATCH };
+	const DAT_EP_ATTR attr = { .max_recv_dtos = 2 * PING_DEPTH,
+				   .max_request_dtos = 2 * PING_BATCH };
 	DAT_LMR_HANDLE lmr;
 	DAT_RETURN ret;
 
@@ -91,8 +92,10 @@ static DAT_RETURN make(DAT_PZ_HANDLE pz, struct ping_side *side)
 			      DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
 			      DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &side->context,
 			      NULL, NULL, NULL);
-	ret = ret ?: dat_evd_kcreate(ia, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &side->receives);
-	ret = ret ?: dat_evd_kcreate(ia, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &side->requests);
+	ret = ret ?: dat_evd_kcreate(ia, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+				     &side->receives);
+	ret = ret ?: dat_evd_kcreate(ia, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+				     &side->requests);
 	ret = ret ?: dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL,
 				     DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &side->connection);
 	return ret ?: dat_ep_create(ia, pz, side->receives, side->requests, side->connection, &attr,
@@ -120,11 +123,13 @@ static DAT_RETURN join(struct ping_side *side[2])
 	if (!attr)
 		return DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES;
 	ret = dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, DAT_PROVIDER_FIELD_NONE, NULL);
-	ret = ret ?: dat_psp_create_any(ia, &conn_qual, side[1]->connection, DAT_PSP_CONSUMER_FLAG, &psp);
+	ret = ret ?: dat_psp_create_any(ia, &conn_qual, side[1]->connection, DAT_PSP_CONSUMER_FLAG,
+					&psp);
 	ret = ret ?: dat_ep_connect(side[0]->ep, attr->ia_address_ptr, conn_qual, PATIENCE, 0, NULL,
 				    DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 	ret = ret ?: expect(side[1]->connection, DAT_CONNECTION_REQUEST_EVENT, &event);
-	ret = ret ?: dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, side[1]->ep, 0, NULL);
+	ret = ret ?: dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, side[1]->ep, 0,
+				   NULL);
 	ret = ret ?: expect(side[0]->connection, DAT_CONNECTION_EVENT_ESTABLISHED, &event);
 	ret = ret ?: expect(side[1]->connection, DAT_CONNECTION_EVENT_ESTABLISHED, &event);
 	kfree(attr);

@@ -151,7 +151,8 @@ static int make(struct ping_side *side)
 	if (error)
 		return error;
 	side->qp = side->id->qp;
-	side->dma = ib_dma_map_single(device, side->memory, sizeof(side->memory), DMA_BIDIRECTIONAL);
+	side->dma = ib_dma_map_single(device, side->memory, sizeof(side->memory),
+				      DMA_BIDIRECTIONAL);
 	return ib_dma_mapping_error(device, side->dma) ? -EIO : 0;
 }
 

@@ -16,8 +16,9 @@ static int ask(const struct pair *pair, DAT_PSP_HANDLE *psp, DAT_CR_HANDLE *cr)
 	DAT_EVENT event;
 
 	OK(dat_psp_create_any(ia, &conn_qual, pair->connection[1], DAT_PSP_CONSUMER_FLAG, psp));
-	OK(dat_ep_connect(pair->ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, sizeof(question),
-			  question, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	OK(dat_ep_connect(pair->ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US,
+			  sizeof(question), question, DAT_QOS_BEST_EFFORT,
+			  DAT_CONNECT_DEFAULT_FLAG));
 	TRY(next_event(pair->connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
 	*cr = event.event_data.cr_arrival_event_data.cr_handle;
 	return 0;
@@ -68,13 +69,17 @@ static int private_data_copied(void)
 	OK(kdapl_ep_private_data(pair.ep[0], &size, few));
 	SAME(size, event.event_data.connect_event_data.private_data_size);
 	EXPECT(!memcmp(few, answer, 4) && few[4] == 0x5a);
-	REFUSED(kdapl_ep_private_data(pair.ep[0], NULL, data), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(kdapl_ep_private_data(pair.ep[0], NULL, data), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(2));
 	size = -1;
-	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(2));
 	size = 1;
-	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, NULL), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(3));
 	OK(dat_ep_free(pair.ep[0]));
-	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	REFUSED(kdapl_ep_private_data(pair.ep[0], &size, data), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_EP);
 	return 0;
 }
 

@@ -106,7 +106,8 @@ static int upcall_enable_and_disable(void)
 	for (round = 0; !error && round < CHANGES; round++)
 		error = change(round);
 	/* Without upcalls the posts would wait for room. */
-	dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY);
+	dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME,
+			      DAT_UPCALL_INVOC_ANY);
 	for (number = 0; number < THREADS; number++)
 		error = ktest_join(&threads[number]) ?: error;
 	TRY(error);
@@ -172,9 +173,12 @@ static int waits_for_upcall(int (*wait)(unsigned int unused))
 	}
 	complete_all(&seen.hold);
 	TRY(ktest_join(&waiter));
-	SAME(seen.from_within[0], DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE);
-	SAME(seen.from_within[1], DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE);
-	SAME(seen.from_within[2], DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE);
+	SAME(seen.from_within[0],
+	     DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE);
+	SAME(seen.from_within[1],
+	     DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE);
+	SAME(seen.from_within[2],
+	     DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE);
 	return 0;
 }
 

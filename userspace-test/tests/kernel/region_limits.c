@@ -63,7 +63,8 @@ static int one_segment(void)
 	/* An RDMA read, too. */
 	remote = (DAT_RMR_TRIPLET){ lmr.address + 5, MANY - 5, lmr.remote };
 	memset(memory + 5, 0x99, MANY - 5);
-	OK(dat_ep_post_rdma_read(pair.ep[0], 1, &to, cookie(4), &remote, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_rdma_read(pair.ep[0], 1, &to, cookie(4), &remote,
+				 DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_RDMA_READ, 4, MANY - 5));
 	EXPECT(!memchr_inv(memory + MANY, 0x99, MANY - 5));
 	EXPECT(!memchr_inv(memory + 2 * MANY - 5, 0x3c, 5));
@@ -164,7 +165,8 @@ static int region_zero_based(void)
 /* Lists that do not name as much memory as they should, or none. */
 static int bad_lists(void)
 {
-	DAT_PADDR addresses[2] = { virt_to_phys(pair_memory), virt_to_phys(pair_memory) + PAGE_SIZE };
+	DAT_PADDR addresses[2] = { virt_to_phys(pair_memory),
+				   virt_to_phys(pair_memory) + PAGE_SIZE };
 	DAT_REGION_DESCRIPTION region = { .for_physical = addresses };
 	struct bio_vec empty[2] = {};
 	struct scatterlist list[2];
@@ -220,9 +222,11 @@ static int region_refusals(void)
 		REFUSED(MAKE(lists[i], 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	}
 	region.for_array = (DAT_PHYSICAL_VAR_PAGES){ PAGE_SIZE, NULL };
-	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, 64), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(3));
 	for (i = 0; i < 3; i++) {
-		region.for_array = (DAT_PHYSICAL_VAR_PAGES){ (size_t []){ 0, 512, 3 * PAGE_SIZE }[i],
+		region.for_array = (DAT_PHYSICAL_VAR_PAGES){ (size_t []){ 0, 512,
+									  3 * PAGE_SIZE }[i],
 			pair_memory };
 		REFUSED(MAKE(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, 64), DAT_INVALID_PARAMETER,
 			DAT_INVALID_ARG(3));
@@ -232,9 +236,11 @@ static int region_refusals(void)
 	return bad_lists();
 }
 
-static DAT_RETURN hint(DAT_MEM_TYPE type, DAT_VLEN length, DAT_VLEN *preferred, DAT_VADDR *alignment)
+static DAT_RETURN hint(DAT_MEM_TYPE type, DAT_VLEN length, DAT_VLEN *preferred,
+		       DAT_VADDR *alignment)
 {
-	return dat_ia_memtype_hint(ia, type, length, DAT_MEM_OPTIMIZE_DONT_CARE, preferred, alignment);
+	return dat_ia_memtype_hint(ia, type, length, DAT_MEM_OPTIMIZE_DONT_CARE, preferred,
+				   alignment);
 }
 
 static int region_hint(void)

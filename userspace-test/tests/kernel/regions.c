@@ -319,7 +319,8 @@ static int of_lmr(const struct pair *pair)
 	add_part(page[0], PAGE_SIZE);
 	OK(dat_pz_create(ia, &other));
 	pz = other;
-	OK(lmr_make(DAT_MEM_TYPE_VIRTUAL, memory, PAGE_SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG, VA, &first));
+	OK(lmr_make(DAT_MEM_TYPE_VIRTUAL, memory, PAGE_SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG, VA,
+		    &first));
 	pz = own;
 	region.for_lmr_handle = first.handle;
 	REFUSED(lmr_make(DAT_MEM_TYPE_LMR, region, PAGE_SIZE + 1, ALL, VA, &second),

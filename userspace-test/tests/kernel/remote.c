@@ -108,7 +108,8 @@ static int do_remote_privileges(void)
 	struct lmr lmr;
 
 	TRY(make_pair(&pair));
-	TRY(remote_show(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &remote));
+	TRY(remote_show(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr,
+			&remote));
 	TRY(pair_rdma(&pair, DAT_DTO_RDMA_READ, &remote, 0, LENGTH));
 	EXPECT(!memchr_inv(pair.memory, UNTOUCHED, LENGTH));
 	TRY(pair_rdma_refused(&pair, DAT_DTO_RDMA_WRITE, &remote, 8));

@@ -27,11 +27,14 @@ int remote_not_over_iwarp(void)
 {
 	struct lmr lmr;
 
-	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr),
+	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_READ_FLAG,
+				 &lmr),
 		DAT_MODEL_NOT_SUPPORTED, 0);
-	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_WRITE_FLAG, &lmr),
+	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_MEM_PRIV_REMOTE_WRITE_FLAG,
+				 &lmr),
 		DAT_MODEL_NOT_SUPPORTED, 0);
-	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_IB_MEM_PRIV_REMOTE_ATOMIC, &lmr),
+	REFUSED(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS | DAT_IB_MEM_PRIV_REMOTE_ATOMIC,
+				 &lmr),
 		DAT_MODEL_NOT_SUPPORTED, 0);
 	OK(lmr_make_virtual(pair_memory, 64, LOCAL_FLAGS, &lmr));
 	SAME(lmr.remote, 0);

@@ -39,7 +39,8 @@ static int make_registrations(const struct pair *pair, DAT_LMR_HANDLE *lmr)
 	for (i = 0; i < 2; i++)
 		OK(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &lmr[i]));
 	OK(dat_lmr_fmr(lmr[0], DAT_MEM_TYPE_VIRTUAL, region, 1, DAT_MEM_PRIV_REMOTE_READ_FLAG,
-		       DAT_VA_TYPE_VA, pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL, NULL));
+		       DAT_VA_TYPE_VA, pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL,
+		       NULL));
 	return next_dto(pair->dto[0], DAT_DTO_LMR_FMR, 1, 0);
 }
 
@@ -51,10 +52,12 @@ static int free_registrations(const struct pair *pair, const DAT_LMR_HANDLE *lmr
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		REFUSED(dat_lmr_invalidate(lmr[i], pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
+		REFUSED(dat_lmr_invalidate(lmr[i], pair->ep[0], cookie(1),
+					   DAT_COMPLETION_DEFAULT_FLAG),
 			DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 		REFUSED(dat_lmr_fmr(lmr[i], DAT_MEM_TYPE_VIRTUAL, region, 1, 0, DAT_VA_TYPE_VA,
-				    pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL, NULL),
+				    pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL,
+				    NULL),
 			DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 		OK(dat_lmr_free(lmr[i]));
 	}
@@ -76,13 +79,16 @@ static int device_removal(void)
 	TRY(pair_make(&pair));
 	TRY(pair_connect(&pair));
 	TRY(make_registrations(&pair, lmr));
-	OK(dat_evd_modify_upcall(async_evd, DAT_UPCALL_SINGLE_INSTANCE, &watcher, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_modify_upcall(async_evd, DAT_UPCALL_SINGLE_INSTANCE, &watcher,
+				 DAT_UPCALL_INVOC_ANY));
 	place = pair_place(&pair, 0, 64);
 	for (side = 0; side < 2; side++) {
-		OK(dat_evd_modify_upcall(pair.dto[side], DAT_UPCALL_MANY, &watcher, DAT_UPCALL_INVOC_ANY));
-		OK(dat_evd_modify_upcall(pair.connection[side], DAT_UPCALL_SINGLE_INSTANCE, &watcher,
+		OK(dat_evd_modify_upcall(pair.dto[side], DAT_UPCALL_MANY, &watcher,
 					 DAT_UPCALL_INVOC_ANY));
-		OK(dat_ep_post_recv(pair.ep[side], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_evd_modify_upcall(pair.connection[side], DAT_UPCALL_SINGLE_INSTANCE,
+					 &watcher, DAT_UPCALL_INVOC_ANY));
+		OK(dat_ep_post_recv(pair.ep[side], 1, &place, cookie(0),
+				    DAT_COMPLETION_DEFAULT_FLAG));
 	}
 	WRITE_ONCE(ktest_stage, 1);
 	UNTIL(atomic_read(&gone.catastrophic) == 1);
@@ -95,7 +101,8 @@ static int device_removal(void)
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &late),
 		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	TRY(free_registrations(&pair, lmr));
-	OK(dat_evd_modify_upcall(pair.dto[0], DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_modify_upcall(pair.dto[0], DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
+				 DAT_UPCALL_INVOC_ANY));
 	OK(dat_ep_free(pair.ep[0]));
 	return 0;
 }

@@ -87,7 +87,9 @@ static int write_refused(struct scene *scene, u64 address, DAT_SEG_LENGTH length
 	TRY(post_write(scene, address, length));
 	TRY(next_event(scene->pair.dto[0], DAT_DTO_COMPLETION_EVENT, &event));
 	status = event.event_data.dto_completion_event_data.status;
-	/* Over iWARP a write completes when it was sent, unless the peer's refusal arrives before. */
+	/*
+	 * Over iWARP a write completes when it was sent, unless the peer's refusal arrives before.
+	 */
 	if (!is_iwarp || status != DAT_DTO_ERR_LOCAL_EP)
 		SAME(status, is_iwarp ? DAT_DTO_SUCCESS : DAT_DTO_ERR_REMOTE_ACCESS);
 	OK(dat_evd_wait(scene->pair.connection[0], PATIENCE_US, 1, &event, NULL));
@@ -213,7 +215,8 @@ static int read_into_part(struct scene *scene)
 	OK(register_memory(pair_memory, PAIR_MEMORY, LOCAL, &lmr, &place.lmr_context));
 	OK(dat_rmr_create(pz, &source));
 	OK(dat_rmr_bind(source, lmr, &place, DAT_MEM_PRIV_REMOTE_READ_FLAG,
-			DAT_VA_TYPE_VA, scene->pair.ep[0], cookie(5), DEFAULT, &remote.rmr_context));
+			DAT_VA_TYPE_VA, scene->pair.ep[0], cookie(5), DEFAULT,
+			&remote.rmr_context));
 	TRY(next_event(scene->pair.dto[0], DAT_RMR_BIND_COMPLETION_EVENT, &event));
 	/* Over iWARP the passive side sends only after it has received a message. */
 	OK(dat_ep_post_recv(scene->pair.ep[1], 1, &empty, cookie(6), DEFAULT));
@@ -234,7 +237,8 @@ static int read_into_part(struct scene *scene)
 	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->lmr, &local, cookie(9), &remote, DEFAULT),
 		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	local.virtual_address--;
-	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(9), &remote, DEFAULT),
+	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(9), &remote,
+					     DEFAULT),
 		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
 	OK(dat_rmr_free(scene->rmr));
 	OK(dat_lmr_free(scene->lmr));
@@ -274,8 +278,8 @@ static int rmr_remote_invalidate(void)
 	TRY(write_to(&scene, (u64)memory, 64));
 	place = pair_place(&scene.pair, 0, 64);
 	OK(dat_ep_post_recv(scene.pair.ep[1], 1, &place, cookie(5), DEFAULT));
-	OK(dat_ep_post_send_with_invalidate(scene.pair.ep[0], 1, &place, cookie(6), DEFAULT, DAT_TRUE,
-					    scene.context));
+	OK(dat_ep_post_send_with_invalidate(scene.pair.ep[0], 1, &place, cookie(6), DEFAULT,
+					    DAT_TRUE, scene.context));
 	TRY(next_dto(scene.pair.dto[0], DAT_DTO_SEND, 6, 64));
 	TRY(next_event(scene.pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
 	dto = &event.event_data.dto_completion_event_data;
@@ -284,8 +288,8 @@ static int rmr_remote_invalidate(void)
 	SAME(dto->rmr_context, scene.context);
 	/* Without DAT_TRUE it is a plain send. */
 	OK(dat_ep_post_recv(scene.pair.ep[1], 1, &place, cookie(7), DEFAULT));
-	OK(dat_ep_post_send_with_invalidate(scene.pair.ep[0], 1, &place, cookie(8), DEFAULT, DAT_FALSE,
-					    scene.context));
+	OK(dat_ep_post_send_with_invalidate(scene.pair.ep[0], 1, &place, cookie(8), DEFAULT,
+					    DAT_FALSE, scene.context));
 	TRY(next_dto(scene.pair.dto[0], DAT_DTO_SEND, 8, 64));
 	TRY(next_dto(scene.pair.dto[1], DAT_DTO_RECEIVE, 7, 64));
 	return write_refused(&scene, (u64)memory, 64);
@@ -317,7 +321,8 @@ static int rmr_refusals(void)
 		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
 	REFUSED(BIND(rmr, rmr, &part, REMOTE, 0, scene.pair.ep[1], 0),
 		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, rmr, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, rmr, 0), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_EP);
 	REFUSED(BIND(rmr, lmr, NULL, REMOTE, 0, scene.pair.ep[1], 0),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	REFUSED(BIND(rmr, lmr, &part, LOCAL, 0, scene.pair.ep[1], 0),
@@ -331,7 +336,8 @@ static int rmr_refusals(void)
 	part.segment_length--;
 	part.lmr_context++;
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0), DAT_PROTECTION_VIOLATION, 0);
-	OK(register_memory(pair_memory, PAGE_SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &part.lmr_context));
+	OK(register_memory(pair_memory, PAGE_SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr,
+			   &part.lmr_context));
 	REFUSED(BIND(rmr, lmr, &part, REMOTE, 0, scene.pair.ep[1], 0),
 		DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
 	OK(dat_pz_create(ia, &other));

@@ -123,7 +123,8 @@ static int srq_limits(void)
 		DAT_RESOURCE_SRQ);
 	REFUSED(dat_ep_post_recv(shared.pairs[0].ep[1], 1, two, cookie(9), DEFAULT),
 		DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_OPERATIONAL);
-	REFUSED(dat_srq_resize(shared.srq, RECEIVES - 1), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
+	REFUSED(dat_srq_resize(shared.srq, RECEIVES - 1), DAT_INVALID_STATE,
+		DAT_INVALID_STATE_SRQ_IN_USE);
 	OK(dat_srq_resize(shared.srq, RECEIVES));
 	REFUSED(dat_srq_free(shared.srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	OK(dat_ep_query(shared.pairs[0].ep[1], DAT_EP_FIELD_ALL, &param));
@@ -222,15 +223,19 @@ static int srq_refusals(void)
 	TRY(pair_make(&pair));
 	places[0] = places[1] = pair_place(&pair, 0, 8);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++)
-		REFUSED(dat_srq_create(ia, pz, &wrong[i], &srq), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+		REFUSED(dat_srq_create(ia, pz, &wrong[i], &srq), DAT_INVALID_PARAMETER,
+			DAT_INVALID_ARG(3));
 	REFUSED(dat_srq_create(ia, pz, NULL, &srq), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
 	REFUSED(dat_srq_create(ia, pz, &attr, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	REFUSED(dat_srq_create(pz, pz, &attr, &srq), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	REFUSED(dat_srq_create(ia, ia, &attr, &srq), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	OK(dat_srq_create(ia, pz, &attr, &srq));
-	REFUSED(dat_srq_post_recv(srq, -1, places, cookie(1)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
-	REFUSED(dat_srq_post_recv(srq, 2, places, cookie(1)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
-	REFUSED(dat_srq_post_recv(srq, 1, NULL, cookie(1)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
+	REFUSED(dat_srq_post_recv(srq, -1, places, cookie(1)), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_post_recv(srq, 2, places, cookie(1)), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(2));
+	REFUSED(dat_srq_post_recv(srq, 1, NULL, cookie(1)), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(3));
 	places[0].lmr_context++;
 	REFUSED(dat_srq_post_recv(srq, 1, places, cookie(1)), DAT_PROTECTION_VIOLATION,
 		DAT_PROTECTION_WRITE);
@@ -240,7 +245,8 @@ static int srq_refusals(void)
 	REFUSED(dat_srq_resize(srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	REFUSED(dat_srq_set_lw(srq, RECEIVES + 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
 	REFUSED(dat_srq_set_lw(srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
-	REFUSED(CREATE_EP(pz, DAT_HANDLE_NULL, NULL, &ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	REFUSED(CREATE_EP(pz, DAT_HANDLE_NULL, NULL, &ep), DAT_INVALID_HANDLE,
+		DAT_INVALID_HANDLE_SRQ);
 	REFUSED(CREATE_EP(pz, pz, NULL, &ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	OK(dat_pz_create(ia, &other));
 	REFUSED(CREATE_EP(other, srq, NULL, &ep), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));

@@ -28,7 +28,8 @@ static int messages(void)
 
 		fill(pair.memory + 4096, 1000, round);
 		place = pair_place(&pair, 4096, 1000);
-		OK(dat_ep_post_send(pair.ep[from], 1, &place, cookie(round), DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_send(pair.ep[from], 1, &place, cookie(round),
+				    DAT_COMPLETION_DEFAULT_FLAG));
 		TRY(next_dto(pair.dto[from], DAT_DTO_SEND, round, 1000));
 		TRY(next_dto(pair.dto[to], DAT_DTO_RECEIVE, round, 1000));
 		EXPECT(!memcmp(pair.memory, pair.memory + 4096, 1000));
@@ -94,7 +95,8 @@ static int exchange_pages(struct pair *pair, u8 *pages)
 	DAT_LMR_HANDLE lmr;
 	u8 *start = pages + 100;
 
-	OK(register_memory(start, 4 * PAGE_SIZE - 100, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &context));
+	OK(register_memory(start, 4 * PAGE_SIZE - 100, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr,
+			   &context));
 	fill(start, length + 50, 3);
 	place = pair_place(pair, 0, length);
 	OK(dat_ep_post_recv(pair->ep[1], 1, &place, cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
@@ -119,7 +121,8 @@ static int exchange_pages(struct pair *pair, u8 *pages)
 
 static int memory_types(void)
 {
-	const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	const DAT_MEM_PRIV_FLAGS local =
+		DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	struct pair pair = {};
 	DAT_LMR_CONTEXT context;
 	DAT_LMR_HANDLE lmr;
@@ -128,7 +131,8 @@ static int memory_types(void)
 	int error;
 
 	REFUSED(register_memory(pair_memory, 0, local, &lmr, &context), DAT_LENGTH_ERROR, 0);
-	REFUSED(register_memory((void *)8192, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
+	REFUSED(register_memory((void *)8192, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS,
+		99);
 	REFUSED(register_memory(NULL, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
 	REFUSED(register_memory(pair_memory, 64, 0x100, &lmr, &context), DAT_INVALID_PARAMETER,
 		DAT_INVALID_ARG(6));

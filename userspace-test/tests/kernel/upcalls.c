@@ -49,7 +49,8 @@ static void account(const DAT_EVENT *event)
 {
 	unsigned long number = number_of(event);
 
-	if (event->event_number != DAT_SOFTWARE_EVENT || event->evd_handle != evd || number >= EVENTS) {
+	if (event->event_number != DAT_SOFTWARE_EVENT || event->evd_handle != evd ||
+	    number >= EVENTS) {
 		atomic_inc(&seen.strange);
 		return;
 	}
@@ -211,7 +212,8 @@ static int upcall_disable(void)
 	/*
 	 * INVOC_NEW makes upcalls for later events only. The first of them brings the queued ones.
 	 */
-	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME,
+				 DAT_UPCALL_INVOC_NEW));
 	msleep(QUIET_MS);
 	SAME(calls(), 0);
 	OK(post_number(evd, 3));
@@ -222,7 +224,8 @@ static int upcall_disable(void)
 	OK(post_number(evd, 4));
 	msleep(QUIET_MS);
 	SAME(calls(), 3);
-	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME,
+				 DAT_UPCALL_INVOC_ANY));
 	UNTIL(seen.times[4] == 1);
 	return 0;
 }
@@ -234,9 +237,11 @@ static int upcall_bad_arguments(void)
 	DAT_EVD_HANDLE other;
 	DAT_EVENT event;
 
-	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, NULL, DAT_EVD_SOFTWARE_FLAG, &other),
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, NULL, DAT_EVD_SOFTWARE_FLAG,
+				&other),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
-	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &nothing, DAT_EVD_SOFTWARE_FLAG, &other),
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &nothing, DAT_EVD_SOFTWARE_FLAG,
+				&other),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(4));
 	REFUSED(dat_evd_kcreate(ia, 4, 3, &upcall, DAT_EVD_SOFTWARE_FLAG, &other),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(3));
@@ -288,7 +293,8 @@ static int upcall_refused_during_wait(void)
 	TRY(begin(4, DAT_UPCALL_DISABLE));
 	TRY(ktest_start(&waiter, wait_for_event, 0));
 	msleep(QUIET_MS);
-	ret = dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY);
+	ret = dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME,
+				    DAT_UPCALL_INVOC_ANY);
 	OK(post_number(evd, 7));
 	TRY(ktest_join(&waiter));
 	SAME(ret, DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER);
@@ -312,14 +318,16 @@ static int upcall_budget(void)
 	TRY(begin(EVENTS, DAT_UPCALL_DISABLE));
 	for (number = 0; number < EVENTS; number++)
 		OK(post_number(evd, number));
-	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME,
+				 DAT_UPCALL_INVOC_ANY));
 	UNTIL(calls() == EVENTS);
 	TRY(each_once());
 	EXPECT(!seen.overtaken);
 	TRY(make_evd(4, DAT_UPCALL_SINGLE_INSTANCE, &endless, &other));
 	OK(post_number(other, 0));
 	UNTIL(calls() > EVENTS + 1000);
-	OK(dat_evd_modify_upcall(other, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_modify_upcall(other, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
+				 DAT_UPCALL_INVOC_ANY));
 	return 0;
 }
 

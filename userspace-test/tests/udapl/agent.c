@@ -135,7 +135,8 @@ void case_agent(struct place *place)
 	sem_init(&called, 0, 0);
 	OK(dat_cno_create(ia, proxy, &cno));
 	OK(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
-	CHECK(param.proxy_type == DAT_PROXY_TYPE_AGENT && param.proxy.agent.proxy_agent_func == agent);
+	CHECK(param.proxy_type == DAT_PROXY_TYPE_AGENT &&
+	      param.proxy.agent.proxy_agent_func == agent);
 	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &first));
 	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &second));
 	/* Triggers many times, since the agent of other providers is called only once. */

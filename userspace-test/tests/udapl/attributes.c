@@ -35,7 +35,8 @@ static void ep_limits(struct side *side, const DAT_IA_ATTR *ia)
 		OK(dat_ep_free(ep));
 		*member = limits[i] + 1;
 		REFUSED(DAT_INVALID_PARAMETER,
-			dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+			dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr,
+				      &ep));
 	}
 }
 
@@ -56,7 +57,8 @@ static void srq_limits(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVI
 	OK(dat_srq_create(side->ia, side->pz, &attr, &srq));
 	CHECK(provider->srq_ep_pz_difference_supported == DAT_FALSE);
 	OK(dat_pz_create(side->ia, &other));
-	REFUSED(DAT_INVALID_PARAMETER, dat_ep_create_with_srq(side->ia, other, side->evd, side->evd, side->evd, srq,
+	REFUSED(DAT_INVALID_PARAMETER, dat_ep_create_with_srq(side->ia, other, side->evd, side->evd,
+							      side->evd, srq,
 							     NULL, &ep));
 	OK(dat_pz_free(other));
 	OK(dat_srq_free(srq));
@@ -73,11 +75,13 @@ static void flags(struct side *side, const DAT_PROVIDER_ATTR *provider)
 		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1, .qos = bit };
 
 		if (provider->dat_qos_supported & bit) {
-			OK(dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+			OK(dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr,
+					 &ep));
 			OK(dat_ep_free(ep));
 		} else {
 			REFUSED(DAT_MODEL_NOT_SUPPORTED,
-				dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+				dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd,
+					      &attr, &ep));
 		}
 	}
 	CHECK(provider->dat_qos_supported != DAT_QOS_BEST_EFFORT);
@@ -93,13 +97,15 @@ static void connects(struct side *side, const DAT_PROVIDER_ATTR *provider)
 	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001) };
 	char data[4096] = { 0 };
 
-	CHECK(provider->max_private_data_size > 0 && provider->max_private_data_size < (int)sizeof(data));
+	CHECK(provider->max_private_data_size > 0 &&
+	      provider->max_private_data_size < (int)sizeof(data));
 	CHECK(provider->supports_multipath == DAT_FALSE);
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE, 0, NULL,
-							DAT_QOS_BEST_EFFORT, DAT_CONNECT_MULTIPATH_REQUIRED_FLAG));
-	REFUSED(DAT_INVALID_PARAMETER, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE,
-						      sizeof(data), data, DAT_QOS_BEST_EFFORT,
-						      DAT_CONNECT_DEFAULT_FLAG));
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7,
+							PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
+							DAT_CONNECT_MULTIPATH_REQUIRED_FLAG));
+	REFUSED(DAT_INVALID_PARAMETER,
+		dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE, sizeof(data),
+			       data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
 /* Each pair of streams that may share an EVD does. */
@@ -134,14 +140,17 @@ static void memory(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVIDER_
 	DAT_LMR_HANDLE lmr;
 
 	/* The types of the bits that are set are tested with transfers (exchange.c). */
-	CHECK((int)provider->lmr_mem_types_supported == (DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL));
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, (DAT_MEM_TYPE)4, region, 64, side->pz,
-							DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &lmr_context,
+	CHECK((int)provider->lmr_mem_types_supported ==
+	      (DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL));
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, (DAT_MEM_TYPE)4, region, 64,
+							side->pz, DAT_MEM_PRIV_ALL_FLAG,
+							DAT_VA_TYPE_VA, &lmr, &lmr_context,
 							&rmr_context, &length, &address));
 	region.for_va = side->memory;
 	CHECK(ia->zb_supported == DAT_FALSE);
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, 64, side->pz,
-							DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, &lmr_context,
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, 64,
+							side->pz, DAT_MEM_PRIV_ALL_FLAG,
+							DAT_VA_TYPE_ZB, &lmr, &lmr_context,
 							&rmr_context, &length, &address));
 	CHECK((int)provider->rmr_scope_supported == DAT_RMR_SCOPE_PZ);
 	CHECK(provider->lmr_sync_req == DAT_FALSE);

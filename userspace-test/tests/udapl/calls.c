@@ -19,7 +19,8 @@ static void queues(DAT_IA_HANDLE ia)
 	OK(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
 	CHECK(param.ia_handle == ia && param.cno_handle == first && param.evd_qlen >= 8);
 	CHECK(param.evd_flags == DAT_EVD_SOFTWARE_FLAG);
-	CHECK((int)param.evd_state == (DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE | DAT_EVD_STATE_CONFIG_THRESHOLD));
+	CHECK((int)param.evd_state == (DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE |
+				       DAT_EVD_STATE_CONFIG_THRESHOLD));
 	OK(dat_cno_query(first, DAT_CNO_FIELD_ALL, &cno));
 	CHECK(cno.ia_handle == ia && cno.proxy_type == DAT_PROXY_TYPE_NONE);
 
@@ -87,12 +88,14 @@ static void endpoints(DAT_IA_HANDLE ia)
 	open_side(&side, ia);
 	OK(dat_evd_create(ia, 16, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &other));
 	OK(dat_ep_query(side.ep, DAT_EP_FIELD_ALL, &param));
-	CHECK(param.ia_handle == ia && param.ep_state == DAT_EP_STATE_UNCONNECTED && param.pz_handle == side.pz);
+	CHECK(param.ia_handle == ia && param.ep_state == DAT_EP_STATE_UNCONNECTED &&
+	      param.pz_handle == side.pz);
 	CHECK(param.recv_evd_handle == side.evd && param.request_evd_handle == side.evd);
 	CHECK(param.connect_evd_handle == side.evd && param.srq_handle == DAT_HANDLE_NULL);
 	param.recv_evd_handle = other;
 	param.ep_attr.max_recv_dtos = 77;
-	OK(dat_ep_modify(side.ep, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
+	OK(dat_ep_modify(side.ep, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS,
+			 &param));
 	memset(&param, 0, sizeof(param));
 	OK(dat_ep_query(side.ep, DAT_EP_FIELD_ALL, &param));
 	CHECK(param.recv_evd_handle == other && param.request_evd_handle == side.evd);
@@ -123,7 +126,8 @@ static void endpoints(DAT_IA_HANDLE ia)
 /* Calls on an SRQ without a connection. */
 static void shared(DAT_IA_HANDLE ia)
 {
-	DAT_SRQ_ATTR attr = { .max_recv_dtos = 10, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT };
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 10, .max_recv_iov = 1,
+			      .low_watermark = DAT_SRQ_LW_DEFAULT };
 	DAT_DTO_COOKIE cookie = { 0 };
 	DAT_EP_ATTR ep_attr = { 0 };
 	DAT_SRQ_PARAM param;
@@ -155,7 +159,8 @@ static void shared(DAT_IA_HANDLE ia)
 	OK(dat_ep_create_with_srq(ia, side.pz, side.evd, side.evd, side.evd, srq, &ep_attr, &ep));
 	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &ep_param));
 	CHECK(ep_param.srq_handle == srq);
-	REFUSED(DAT_INVALID_STATE, dat_ep_post_recv(ep, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+	REFUSED(DAT_INVALID_STATE, dat_ep_post_recv(ep, 0, NULL, cookie,
+						    DAT_COMPLETION_DEFAULT_FLAG));
 	REFUSED(DAT_INVALID_STATE, dat_srq_free(srq));
 	OK(dat_ep_free(ep));
 	OK(dat_srq_free(srq));
@@ -178,9 +183,9 @@ static void missing(DAT_IA_HANDLE ia)
 	OK(dat_rmr_create(side.pz, &rmr));
 	OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
 	CHECK(param.ia_handle == ia && param.pz_handle == side.pz && param.rmr_context == 0);
-	REFUSED(DAT_INVALID_STATE, dat_rmr_bind(rmr, side.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG,
-						      DAT_VA_TYPE_VA, side.ep, cookie, DAT_COMPLETION_DEFAULT_FLAG,
-						      &context));
+	REFUSED(DAT_INVALID_STATE,
+		dat_rmr_bind(rmr, side.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_VA,
+			     side.ep, cookie, DAT_COMPLETION_DEFAULT_FLAG, &context));
 	REFUSED(DAT_INVALID_STATE, dat_pz_free(side.pz));
 	OK(dat_rmr_free(rmr));
 	OK(dat_ep_recv_query(side.ep, &count, NULL));

@@ -37,7 +37,7 @@ noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
 
 /* Arguments of a case. */
 struct place {
-	char *name;		/* name of the adapter: in dat.conf, or with libkdat of the device */
+	char *name;		/* of the adapter in dat.conf, or with libkdat of the device */
 };
 
 /* One side of a connection: an Endpoint with its own EVD for all events. */
@@ -62,11 +62,16 @@ DAT_EVENT next(DAT_EVD_HANDLE evd);
 /* Waits for the next event, which must have this number. */
 DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
 /* Connects the client to a qualifier of the server. Returns the server's connection request. */
-DAT_CR_ARRIVAL_EVENT_DATA call_side(struct side *client, struct side *server, DAT_CONN_QUAL qualifier,
-				    DAT_COUNT size, const char *private_data);
+DAT_CR_ARRIVAL_EVENT_DATA call_side(struct side *client, struct side *server,
+				    DAT_CONN_QUAL qualifier, DAT_COUNT size,
+				    const char *private_data);
 /* Connects both sides over a service point of any qualifier. Returns the qualifier. */
 DAT_CONN_QUAL connect_sides(struct side *client, struct side *server);
 void post(struct side *side, int receive, unsigned offset, unsigned length, DAT_UINT64 cookie);
+/* Takes the next event, which must be the successful completion of this operation. */
+void completed(struct side *side, DAT_DTOS operation, DAT_UINT64 cookie, unsigned length);
+/* Lets the client write to LMRs of other types of memory of the server. */
+void use_lmrs(struct side *client, struct side *server);
 void disconnect_sides(struct side *client, struct side *server);
 int threads(void);
 

@@ -122,7 +122,8 @@ static void list(void)
 		receive(MESSAGE);
 	for (int i = 0; i < LIST; i++)
 		OK(dat_ep_post_send(from, 1, &iov, none,
-				    i + 1 < LIST ? DAT_COMPLETION_SUPPRESS_FLAG : DAT_COMPLETION_DEFAULT_FLAG));
+				    i + 1 < LIST ?
+				    DAT_COMPLETION_SUPPRESS_FLAG : DAT_COMPLETION_DEFAULT_FLAG));
 	for (int i = 0; i < LIST; i++)
 		done(received);
 	done(sent);
@@ -206,8 +207,8 @@ static void connect_eps(DAT_EVD_HANDLE requests, DAT_EVD_HANDLE here, DAT_EVD_HA
 
 	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
 	OK(dat_psp_create(ia, QUALIFIER, requests, DAT_PSP_CONSUMER_FLAG, &psp));
-	OK(dat_ep_connect(from, attr.ia_address_ptr, QUALIFIER, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
-			  DAT_CONNECT_DEFAULT_FLAG));
+	OK(dat_ep_connect(from, attr.ia_address_ptr, QUALIFIER, PATIENCE, 0, NULL,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	event = expect_event(requests, DAT_CONNECTION_REQUEST_EVENT);
 	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, to, 0, NULL));
 	expect_event(here, DAT_CONNECTION_EVENT_ESTABLISHED);

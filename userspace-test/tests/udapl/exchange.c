@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Tests both sides of a connection: every DTO, handoff of requests, and duplicate connections. */
-#define _GNU_SOURCE /* for memfd_create() */
 #include "consumer.h"
 
 #include <dat2/dat_registry.h>
@@ -10,17 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void ended(struct side *side, DAT_DTO_COMPLETION_STATUS status, DAT_DTOS operation, DAT_UINT64 cookie,
-		  unsigned length)
+static void ended(struct side *side, DAT_DTO_COMPLETION_STATUS status, DAT_DTOS operation,
+		  DAT_UINT64 cookie, unsigned length)
 {
 	DAT_EVENT event = expect(side->evd, DAT_DTO_COMPLETION_EVENT);
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
 
 	CHECK(dto->ep_handle == side->ep && dto->status == status);
-	CHECK(dto->operation == operation && dto->user_cookie.as_64 == cookie && dto->transfered_length == length);
+	CHECK(dto->operation == operation && dto->user_cookie.as_64 == cookie &&
+	      dto->transfered_length == length);
 }
 
-static void completed(struct side *side, DAT_DTOS operation, DAT_UINT64 cookie, unsigned length)
+void completed(struct side *side, DAT_DTOS operation, DAT_UINT64 cookie, unsigned length)
 {
 	ended(side, DAT_DTO_SUCCESS, operation, cookie, length);
 }
@@ -55,17 +55,19 @@ static const struct refusal {
 /* Makes each connect of the table, which every interface refuses with the same code. */
 static void refused(struct side *side)
 {
-	struct sockaddr_storage address[] = { [OTHER] = { 0 }, [UNKNOWN] = { .ss_family = AF_UNIX } };
+	struct sockaddr_storage address[] = { [OTHER] = { 0 },
+					      [UNKNOWN] = { .ss_family = AF_UNIX } };
 	static char data[600];
 	DAT_IA_ATTR attr;
 
 	OK(dat_ia_query(side->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
 	address[OTHER].ss_family = attr.ia_address_ptr->sa_family == AF_INET ? AF_INET6 : AF_INET;
-	for (const struct refusal *row = refusals; row < refusals + sizeof(refusals) / sizeof(*refusals); row++) {
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+		const struct refusal *row = &refusals[i];
 		DAT_IA_ADDRESS_PTR to = row->address == RIGHT ?
 			attr.ia_address_ptr : (DAT_IA_ADDRESS_PTR)&address[row->address];
-		DAT_RETURN ret = dat_ep_connect(side->ep, to, row->conn_qual, row->timeout, row->size, data,
-						row->qos, row->flags);
+		DAT_RETURN ret = dat_ep_connect(side->ep, to, row->conn_qual, row->timeout,
+						row->size, data, row->qos, row->flags);
 		DAT_BOOLEAN recv_idle, request_idle;
 		DAT_EP_STATE state;
 
@@ -100,10 +102,12 @@ static void silent(DAT_IA_HANDLE ia)
 				    DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
 	OK(dat_ep_query(client.ep, DAT_EP_FIELD_ALL, &param));
 	CHECK(param.ep_state == DAT_EP_STATE_UNCONNECTED && param.pz_handle == client.pz);
-	CHECK(param.recv_evd_handle == DAT_HANDLE_NULL && param.request_evd_handle == DAT_HANDLE_NULL);
+	CHECK(param.recv_evd_handle == DAT_HANDLE_NULL &&
+	      param.request_evd_handle == DAT_HANDLE_NULL);
 	CHECK(param.connect_evd_handle == DAT_HANDLE_NULL);
 	OK(dat_psp_create_any(ia, &qualifier, server.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
-	OK(dat_cr_accept(call_side(&client, &server, qualifier, 0, NULL).cr_handle, server.ep, 0, NULL));
+	OK(dat_cr_accept(call_side(&client, &server, qualifier, 0, NULL).cr_handle, server.ep, 0,
+			 NULL));
 	expect(server.evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 	while (state_of(&client, &idle) != DAT_EP_STATE_CONNECTED)
 		usleep(1000);
@@ -130,9 +134,11 @@ static void rdma(struct side *side, struct side *peer, int write, DAT_UINT64 coo
 	DAT_DTO_COOKIE user = { .as_64 = cookie };
 
 	if (write)
-		OK(dat_ep_post_rdma_write(side->ep, 1, &local, user, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_rdma_write(side->ep, 1, &local, user, &remote,
+					  DAT_COMPLETION_DEFAULT_FLAG));
 	else
-		OK(dat_ep_post_rdma_read(side->ep, 1, &local, user, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_rdma_read(side->ep, 1, &local, user, &remote,
+					 DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 /* Reads the server's memory into a part of the client's that an RMR is bound to. */
@@ -145,93 +151,18 @@ static void read_to_rmr(struct side *client, struct side *server)
 	DAT_RMR_HANDLE rmr;
 
 	OK(dat_rmr_create(client->pz, &rmr));
-	REFUSED(DAT_PROTECTION_VIOLATION, DAT_EP_POST_RDMA_READ_TO_RMR(client->ep, &local, user, &remote,
-								       DAT_COMPLETION_DEFAULT_FLAG));
-	OK(dat_rmr_bind(rmr, client->lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, client->ep,
-			user, DAT_COMPLETION_SUPPRESS_FLAG, &local.rmr_context));
+	REFUSED(DAT_PROTECTION_VIOLATION,
+		DAT_EP_POST_RDMA_READ_TO_RMR(client->ep, &local, user, &remote,
+					     DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_rmr_bind(rmr, client->lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
+			client->ep, user, DAT_COMPLETION_SUPPRESS_FLAG, &local.rmr_context));
 	memset(client->memory + 5000, 0, 100);
-	OK(DAT_EP_POST_RDMA_READ_TO_RMR(client->ep, &local, user, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(DAT_EP_POST_RDMA_READ_TO_RMR(client->ep, &local, user, &remote,
+					DAT_COMPLETION_DEFAULT_FLAG));
 	completed(client, DAT_DTO_RDMA_READ, 15, 100);
 	for (int i = 0; i < 100; i++)
 		CHECK(client->memory[5000 + i] == 'w');
 	OK(dat_rmr_free(rmr));
-}
-
-static DAT_RETURN create_lmr(struct side *side, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, DAT_VLEN size,
-			     DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_HANDLE *lmr, DAT_RMR_CONTEXT *context)
-{
-	DAT_LMR_CONTEXT local;
-	DAT_VADDR address;
-	DAT_VLEN length;
-
-	return dat_lmr_create(side->ia, type, region, size, side->pz, privileges, DAT_VA_TYPE_VA, lmr, &local,
-			      context, &length, &address);
-}
-
-/* Writes 64 bytes of the client's memory to the server. */
-static void write_to(struct side *client, DAT_VADDR address, DAT_RMR_CONTEXT context, char byte)
-{
-	DAT_LMR_TRIPLET local = { (uintptr_t)client->memory, 64, client->lmr_context };
-	DAT_RMR_TRIPLET remote = { address, 64, context };
-	DAT_DTO_COOKIE user = { .as_64 = 16 };
-
-	memset(client->memory, byte, 64);
-	OK(dat_ep_post_rdma_write(client->ep, 1, &local, user, &remote, DAT_COMPLETION_DEFAULT_FLAG));
-	completed(client, DAT_DTO_RDMA_WRITE, 16, 64);
-}
-
-/* An LMR of another LMR has the same memory, and lives on without the other. */
-static void lmr_of_lmr(struct side *client, struct side *server)
-{
-	DAT_REGION_DESCRIPTION region = { .for_va = server->memory + 2048 };
-	DAT_RMR_CONTEXT context;
-	DAT_LMR_HANDLE first, second;
-	DAT_LMR_PARAM param;
-
-	OK(create_lmr(server, DAT_MEM_TYPE_VIRTUAL, region, 4096, DAT_MEM_PRIV_LOCAL_READ_FLAG, &first, &context));
-	region.for_lmr_handle = first;
-	REFUSED(DAT_LENGTH_ERROR, create_lmr(server, DAT_MEM_TYPE_LMR, region, 4097, DAT_MEM_PRIV_ALL_FLAG, &second,
-					     &context));
-	region.for_lmr_handle = server->ep;
-	REFUSED(DAT_INVALID_HANDLE, create_lmr(server, DAT_MEM_TYPE_LMR, region, 64, DAT_MEM_PRIV_ALL_FLAG, &second,
-					       &context));
-	region.for_lmr_handle = first;
-	OK(create_lmr(server, DAT_MEM_TYPE_LMR, region, 4096, DAT_MEM_PRIV_ALL_FLAG, &second, &context));
-	OK(dat_lmr_query(second, DAT_LMR_FIELD_ALL, &param));
-	CHECK(param.mem_type == DAT_MEM_TYPE_LMR && param.region_desc.for_lmr_handle == first);
-	CHECK(param.length == 4096 && param.mem_priv == DAT_MEM_PRIV_ALL_FLAG);
-	OK(dat_lmr_free(first));
-	write_to(client, (uintptr_t)server->memory + 2048, context, 'l');
-	CHECK(server->memory[2048] == 'l' && server->memory[2048 + 63] == 'l');
-	OK(dat_lmr_free(second));
-}
-
-/* Shared memory is registered at this process's address. Other mappings of it have the same bytes. */
-static void shared_memory(struct side *client, struct side *server)
-{
-	int fd = memfd_create("shared", 0);
-	DAT_REGION_DESCRIPTION region;
-	DAT_RMR_CONTEXT context;
-	DAT_LMR_HANDLE lmr;
-	DAT_LMR_PARAM param;
-	char *here, *there;
-
-	CHECK(fd >= 0 && !ftruncate(fd, 8192));
-	here = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	there = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
-	CHECK(here != MAP_FAILED && there != MAP_FAILED && here != there);
-	memset(&region, 0, sizeof(region));
-	region.for_shared_memory.virtual_address = here;
-	OK(create_lmr(server, DAT_MEM_TYPE_SHARED_VIRTUAL, region, 8192, DAT_MEM_PRIV_ALL_FLAG, &lmr, &context));
-	OK(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
-	CHECK(param.mem_type == DAT_MEM_TYPE_SHARED_VIRTUAL);
-	CHECK(param.region_desc.for_shared_memory.virtual_address == here && param.length == 8192);
-	write_to(client, (uintptr_t)here + 4090, context, 's');
-	CHECK(there[4089] == 0 && there[4090] == 's' && there[4090 + 63] == 's' && there[4090 + 64] == 0);
-	OK(dat_lmr_free(lmr));
-	munmap(here, 8192);
-	munmap(there, 8192);
-	close(fd);
 }
 
 static void transfer(struct side *client, struct side *server)
@@ -252,8 +183,7 @@ static void transfer(struct side *client, struct side *server)
 	for (int i = 0; i < 1000; i++)
 		CHECK(client->memory[4096 + i] == 'w');
 	read_to_rmr(client, server);
-	lmr_of_lmr(client, server);
-	shared_memory(client, server);
+	use_lmrs(client, server);
 }
 
 static void addresses(struct side *side)
@@ -262,7 +192,8 @@ static void addresses(struct side *side)
 
 	OK(dat_ep_query(side->ep, DAT_EP_FIELD_ALL, &param));
 	CHECK(param.ep_state == DAT_EP_STATE_CONNECTED);
-	CHECK(param.local_ia_address_ptr->sa_family == AF_INET && param.remote_ia_address_ptr->sa_family == AF_INET);
+	CHECK(param.local_ia_address_ptr->sa_family == AF_INET &&
+	      param.remote_ia_address_ptr->sa_family == AF_INET);
 	CHECK(param.local_port_qual && param.remote_port_qual);
 }
 
@@ -307,8 +238,10 @@ static void provided(struct side *client, struct side *server)
 	CHECK(request.local_ep_handle != DAT_HANDLE_NULL);
 	param.pz_handle = server->pz;
 	param.recv_evd_handle = param.request_evd_handle = param.connect_evd_handle = server->evd;
-	OK(dat_ep_modify(request.local_ep_handle, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
-			 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	OK(dat_ep_modify(request.local_ep_handle,
+			 DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+			 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+			 &param));
 	OK(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL));
 	own = server->ep;
 	server->ep = request.local_ep_handle;
@@ -333,7 +266,8 @@ static void reserved(struct side *client, struct side *server)
 
 	OK(dat_rsp_create(server->ia, qualifier, server->ep, server->cr_evd, &rsp));
 	OK(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param));
-	CHECK(param.conn_qual == qualifier && param.ep_handle == server->ep && param.evd_handle == server->cr_evd);
+	CHECK(param.conn_qual == qualifier && param.ep_handle == server->ep &&
+	      param.evd_handle == server->cr_evd);
 	arrival = call_side(client, server, qualifier, 0, NULL);
 	CHECK(arrival.conn_qual == qualifier && arrival.sp_handle.rsp_handle == rsp);
 	OK(dat_cr_accept(arrival.cr_handle, DAT_HANDLE_NULL, 0, NULL));
@@ -357,8 +291,10 @@ static void follow(struct side *client, struct side *server)
 	DAT_EVENT event;
 
 	OK(dat_psp_create(server->ia, qualifier, server->cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
-	OK(dat_ep_create(client->ia, client->pz, client->evd, client->evd, client->evd, NULL, &caller));
-	OK(dat_ep_create(server->ia, server->pz, server->evd, server->evd, server->evd, NULL, &answerer));
+	OK(dat_ep_create(client->ia, client->pz, client->evd, client->evd, client->evd, NULL,
+			 &caller));
+	OK(dat_ep_create(server->ia, server->pz, server->evd, server->evd, server->evd, NULL,
+			 &answerer));
 	OK(dat_ep_dup_connect(caller, client->ep, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT));
 	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
 	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, answerer, 0, NULL));

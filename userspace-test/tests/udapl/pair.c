@@ -10,7 +10,8 @@ DAT_IA_HANDLE open_ia(const char *name, DAT_BOOLEAN thread_safe)
 	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
 	DAT_IA_HANDLE ia;
 
-	OK(dat_ia_openv((char *)name, 8, &async_evd, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe));
+	OK(dat_ia_openv((char *)name, 8, &async_evd, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR,
+			thread_safe));
 	CHECK(async_evd != DAT_HANDLE_NULL);
 	return ia;
 }
@@ -24,12 +25,14 @@ void open_side(struct side *side, DAT_IA_HANDLE ia)
 	side->ia = ia;
 	CHECK(side->memory = calloc(1, MEMORY));
 	OK(dat_pz_create(ia, &side->pz));
-	OK(dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &side->evd));
+	OK(dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG,
+			  &side->evd));
 	OK(dat_evd_create(ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &side->cr_evd));
 	OK(dat_ep_create(ia, side->pz, side->evd, side->evd, side->evd, NULL, &side->ep));
 	region.for_va = side->memory;
-	OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, MEMORY, side->pz, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-			  &side->lmr, &side->lmr_context, &side->rmr_context, &length, &address));
+	OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, MEMORY, side->pz, DAT_MEM_PRIV_ALL_FLAG,
+			  DAT_VA_TYPE_VA, &side->lmr, &side->lmr_context, &side->rmr_context,
+			  &length, &address));
 	CHECK(length >= MEMORY && address <= (uintptr_t)side->memory);
 }
 
@@ -61,15 +64,16 @@ DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number)
 	return event;
 }
 
-DAT_CR_ARRIVAL_EVENT_DATA call_side(struct side *client, struct side *server, DAT_CONN_QUAL qualifier,
-				    DAT_COUNT size, const char *private_data)
+DAT_CR_ARRIVAL_EVENT_DATA call_side(struct side *client, struct side *server,
+				    DAT_CONN_QUAL qualifier, DAT_COUNT size,
+				    const char *private_data)
 {
 	DAT_IA_ATTR attr;
 	DAT_EVENT event;
 
 	OK(dat_ia_query(server->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, qualifier, PATIENCE, size, (DAT_PVOID)private_data,
-			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, qualifier, PATIENCE, size,
+			  (DAT_PVOID)private_data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
 	return event.event_data.cr_arrival_event_data;
 }

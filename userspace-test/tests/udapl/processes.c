@@ -99,7 +99,8 @@ void case_reopen(struct place *place)
 {
 	CHECK(threads() == 1);
 	for (int i = 0; i < 30; i++) {
-		DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE), second = open_ia(place->name, DAT_FALSE);
+		DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE),
+			second = open_ia(place->name, DAT_FALSE);
 		struct side side;
 
 		open_side(&side, ia);

@@ -27,7 +27,8 @@ static void freed(DAT_IA_HANDLE ia)
 	REFUSED(DAT_INVALID_HANDLE, dat_evd_free(side.evd));
 	REFUSED(DAT_INVALID_HANDLE, dat_ep_free(side.ep));
 	REFUSED(DAT_INVALID_HANDLE, dat_lmr_free(side.lmr));
-	REFUSED(DAT_INVALID_HANDLE, dat_ep_create(ia, side.pz, side.evd, side.evd, side.evd, NULL, &ep));
+	REFUSED(DAT_INVALID_HANDLE, dat_ep_create(ia, side.pz, side.evd, side.evd, side.evd, NULL,
+						  &ep));
 }
 
 static void of_another_kind(DAT_IA_HANDLE ia)

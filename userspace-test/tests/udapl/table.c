@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Calls that libdat2 does not export: a program reaches them by the provider's table of functions. */
+/*
+ * Calls that libdat2 does not export: a program reaches them by the provider's table of functions.
+ */
 #include "consumer.h"
 
 #include <dat2/dat_registry.h>
@@ -7,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Returns the provider's own handle of an adapter. libdat2 exports it, and no header declares it. */
+/*
+ * Returns the provider's own handle of an adapter. libdat2 exports it, and no header declares it.
+ */
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE ia, DAT_IA_HANDLE *own);
 
 static int readable(int fd, int timeout_ms)
@@ -52,7 +56,8 @@ static void common(DAT_IA_HANDLE ia, DAT_IA_HANDLE own)
 	REFUSED(DAT_COMM_NOT_SUPPORTED, DAT_CSP_CREATE(own, &datagrams, NULL, server.cr_evd, &csp));
 	OK(DAT_CSP_CREATE(own, &stream, NULL, server.cr_evd, &csp));
 	OK(DAT_CSP_QUERY(csp, DAT_CSP_FIELD_ALL, &param));
-	CHECK(param.ia_handle == ia && param.evd_handle == server.cr_evd && param.comm->type == SOCK_STREAM);
+	CHECK(param.ia_handle == ia && param.evd_handle == server.cr_evd &&
+	      param.comm->type == SOCK_STREAM);
 	OK(DAT_EP_COMMON_CONNECT(client.ep, param.address_ptr, PATIENCE, 5, "hello"));
 	event = expect(server.cr_evd, DAT_CONNECTION_REQUEST_EVENT);
 	arrival = event.event_data.cr_arrival_event_data;

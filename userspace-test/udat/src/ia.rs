@@ -257,8 +257,8 @@ pub extern "C" fn close(ia: DAT_IA_HANDLE, flags: DAT_CLOSE_FLAGS) -> DAT_RETURN
     })
 }
 
-/// `dat_ia_ha_related`. Related adapters would require devices with several paths. `is_known` tells
-/// whether there is an adapter with a name.
+/// `dat_ia_ha_related`. Related adapters would require devices with several paths. `is_known`
+/// returns whether there is an adapter with a name.
 pub fn ha_related(
     ia: DAT_IA_HANDLE,
     name: DAT_NAME_PTR,

@@ -22,7 +22,8 @@ typedef void (*exit_cb)(qemu_plugin_id_t id, void *data);
 #define PUBLIC			__attribute__((visibility("default")))
 
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, tb_trans_cb cb);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, vcpu_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, vcpu_cb cb, int flags,
+					  void *data);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
@@ -85,7 +86,8 @@ static void show(const void *node, VISIT visit, int depth)
 
 	(void)depth;
 	if ((visit == postorder || visit == leaf) && block->runs)
-		fprintf(out, "%" PRIx64 " %" PRIu64 "\n", block->address, block->runs * block->instructions);
+		fprintf(out, "%" PRIx64 " %" PRIu64 "\n", block->address,
+			block->runs * block->instructions);
 }
 
 static void over(qemu_plugin_id_t id, void *data)
@@ -96,7 +98,8 @@ static void over(qemu_plugin_id_t id, void *data)
 	fclose(out);
 }
 
-PUBLIC int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
+PUBLIC int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc,
+			       char **argv)
 {
 	(void)info;
 	if (argc != 1 || strncmp(argv[0], "out=", 4)) {

@@ -8,7 +8,7 @@ use super::{
         no_slot,
         refused, //
     },
-    registrations::Posted, //
+    registrations::RequestObjects, //
 };
 use crate::{
     dat::{
@@ -194,7 +194,7 @@ impl Ep {
                 if let Some(region) = posted {
                     inner
                         .registrations
-                        .begin(node, slot, Posted { region, lmr });
+                        .begin(node, slot, RequestObjects { region, lmr });
                 }
             }
             Err(error) => {

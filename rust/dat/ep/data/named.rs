@@ -40,7 +40,7 @@ use kernel::{
     },
 };
 
-/// Milliseconds that suppressed requests have to complete. Nothing tells the consumer when they do.
+/// Milliseconds that suppressed requests have to complete. Their completions have no events.
 const SUPPRESSED_MS: u32 = 100;
 
 /// LMR contexts of the DTOs of one queue.
@@ -98,7 +98,7 @@ impl Named {
     }
 }
 
-/// How DTOs in flight use an LMR.
+/// Use of an LMR by DTOs in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MemoryUse {
     /// Not at all.

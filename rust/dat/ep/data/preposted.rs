@@ -352,9 +352,9 @@ impl Ep {
 
     /// Posts a receive that has waited.
     fn post_one_preposted(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
-        // An LMR of a process may have been freed since the receive was checked, and its key may now
-        // belong to another one. So the segments are checked again. If they are invalid, the receive is
-        // posted without memory, and a message for it fails.
+        // An LMR of a process may have been freed since the receive was checked, and its key may
+        // now belong to another one. So the segments are checked again. If they are invalid, the
+        // receive is posted without memory, and a message for it fails.
         let mut list = SgList::new();
         let filled = inner
             .parts

@@ -23,14 +23,14 @@ use kernel::rbtree::{
 };
 
 /// Objects of a request.
-pub(super) struct Posted {
+pub(super) struct RequestObjects {
     pub(super) region: PostedMr,
     /// `None` for a bind.
     pub(super) lmr: Option<Outstanding>,
 }
 
 /// Requests in the send queue, by slot.
-pub(in crate::dat::ep) struct Registrations(RBTree<u32, Posted>);
+pub(in crate::dat::ep) struct Registrations(RBTree<u32, RequestObjects>);
 
 impl Registrations {
     /// Creates an empty set.
@@ -41,9 +41,9 @@ impl Registrations {
     /// Adds a request that was posted.
     pub(super) fn begin(
         &mut self,
-        node: RBTreeNodeReservation<u32, Posted>,
+        node: RBTreeNodeReservation<u32, RequestObjects>,
         slot: u32,
-        posted: Posted,
+        posted: RequestObjects,
     ) {
         drop(self.0.insert(node.into_node(slot, posted)));
     }
@@ -61,7 +61,7 @@ impl Registrations {
             _ => return,
         };
         // There are none for an invalidation that a driver needs before a registration.
-        let Some(Posted { region, lmr }) = self.0.remove(&slot) else {
+        let Some(RequestObjects { region, lmr }) = self.0.remove(&slot) else {
             return;
         };
         // The state may allow another registration, which requires that no request has the region.

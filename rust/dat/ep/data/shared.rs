@@ -25,9 +25,9 @@ use crate::{
         evd::Evd,
         prelude::*,
         srq::{
-            Consumer,
             Membership,
             Srq, //
+            TakenReceive,
         },
     },
     model::{
@@ -124,18 +124,18 @@ impl Ep {
     pub(in crate::dat) fn complete_shared(
         self: Arc<Self>,
         evd: &Evd,
-        consumer: &Consumer,
+        taken: &TakenReceive,
         completion: &Wc,
         direct: &mut DirectEvent<'_>,
     ) {
         let slot = {
             let mut inner = self.inner.lock();
-            if inner.life != consumer.life {
+            if inner.life != taken.life {
                 return;
             }
-            inner.receives.post(consumer.dto)
+            inner.receives.post(taken.dto)
         };
-        let life = consumer.life % LIVES;
+        let life = taken.life % LIVES;
         match slot {
             Some(slot) => {
                 let wr = WrId::new(slot, life, Direction::Receive, self.handle.key());
@@ -143,7 +143,7 @@ impl Ep {
             }
             // More are held back than the SRQ had receives when the attempt began.
             None => {
-                let mut dto = consumer.dto;
+                let mut dto = taken.dto;
                 let result = receive_result(completion, &mut dto);
                 self.inner.lock().note_invalidation(&dto, result);
                 evd.report_drained(&dto.event(self.handle(), result));

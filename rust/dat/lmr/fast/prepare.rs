@@ -5,8 +5,8 @@
 use super::{
     Fast,
     Inner,
-    Parts,
     Registration, //
+    Resources,
 };
 use crate::{
     dat::{
@@ -66,7 +66,7 @@ impl Fmr {
 pub(in crate::dat) struct Prepared {
     lmr: Arc<Fast>,
     /// `None` once the request was posted.
-    parts: Option<Parts>,
+    resources: Option<Resources>,
     registration: Registration,
     access: Access,
 }
@@ -100,26 +100,26 @@ impl Fast {
     /// - INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
     /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced, as in [`Context::Atomic`].
     pub(in crate::dat) fn prepare(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
         context: Context,
     ) -> DatResult<Prepared> {
         let access = access(fmr.privileges)?;
-        if fmr.pages == 0 || fmr.pages > this.max_pages {
+        if fmr.pages == 0 || fmr.pages > self.max_pages {
             return Err(Kind::LengthError.into());
         }
-        let (effects, parts) = {
-            let mut inner = this.lock();
+        let (effects, resources) = {
+            let mut inner = self.lock();
             inner.unless_released()?;
             inner.may_prepare(context)?;
             let effects = inner.step(Input::Prepare)?;
             inner.is_suppressed = false;
-            (effects, inner.parts.take())
+            (effects, inner.resources.take())
         };
         let mut prepared = Prepared {
-            lmr: this.clone(),
-            parts,
+            lmr: self.clone(),
+            resources,
             registration: Registration::default(),
             access,
         };
@@ -173,75 +173,77 @@ impl Prepared {
 
     /// Returns the region to register.
     pub(in crate::dat) fn region(&self) -> DatResult<&Arc<FastMr>> {
-        let parts = self.parts.as_ref();
-        parts
-            .and_then(|parts| parts.region.as_ref())
+        let resources = self.resources.as_ref();
+        resources
+            .and_then(|resources| resources.region.as_ref())
             .ok_or(DatError::internal())
     }
 
     /// Returns the handle of the Protection Zone.
     pub(in crate::dat) fn pz(&self) -> u64 {
-        self.parts.as_ref().map_or(0, |parts| parts.pz.handle())
+        self.resources
+            .as_ref()
+            .map_or(0, |resources| resources.pz.handle())
     }
 
-    fn parts(&mut self) -> DatResult<&mut Parts> {
-        self.parts.as_mut().ok_or(DatError::internal())
+    fn resources(&mut self) -> DatResult<&mut Resources> {
+        self.resources.as_mut().ok_or(DatError::internal())
     }
 
     /// Destroys the region, whose key is not valid any more on return, and ends the mapping of its
     /// pages. Context: process; sleeps.
     fn drop_region(&mut self) -> DatResult {
-        let parts = self.parts()?;
-        Parts::end_reports(parts.reports());
-        drop(parts.region.take());
-        parts.pages.unmap();
+        let resources = self.resources()?;
+        Resources::end_reports(resources.reports());
+        drop(resources.region.take());
+        resources.pages.unmap();
         Ok(())
     }
 
     /// Creates a region if there is none. Context: process; sleeps in that case.
     fn replace_region(&mut self) -> DatResult {
         let (lmr, max_pages) = (self.lmr.clone(), self.lmr.max_pages);
-        let parts = self.parts()?;
-        if parts.region.is_some() {
+        let resources = self.resources()?;
+        if resources.region.is_some() {
             return Ok(());
         }
-        let region = FastMr::reusable(parts.pz.pd()?, max_pages).map_err(refused)?;
-        parts.pz.add_peer_invalidation(region.key(), lmr)?;
-        parts.region = Some(region);
+        let region = FastMr::reusable(resources.pz.pd()?, max_pages).map_err(refused)?;
+        resources.pz.add_peer_invalidation(region.key(), lmr)?;
+        resources.region = Some(region);
         Ok(())
     }
 
     /// Maps the pages and the region.
     fn map(&mut self, fmr: &Fmr, map: impl FnOnce(&mut DmaPages) -> Result) -> DatResult {
         let access = self.access;
-        let parts = self.parts()?;
-        map(&mut parts.pages).map_err(refused)?;
-        let address = address(&parts.pages, fmr.is_zero_based).map_err(refused)?;
-        let reports = parts.reports();
-        let region = parts.region.take().ok_or(DatError::memory())?;
-        let Some((region, mapped)) = FastMr::map(region, &parts.pages, address, access) else {
-            Parts::end_reports(reports);
+        let resources = self.resources()?;
+        map(&mut resources.pages).map_err(refused)?;
+        let address = address(&resources.pages, fmr.is_zero_based).map_err(refused)?;
+        let reports = resources.reports();
+        let region = resources.region.take().ok_or(DatError::memory())?;
+        let Some((region, mapped)) = FastMr::map(region, &resources.pages, address, access) else {
+            Resources::end_reports(reports);
             return Err(DatError::internal());
         };
         let rmr_context = region.key();
-        parts.region = Some(region);
+        resources.region = Some(region);
         mapped.map_err(refused)?;
         self.registration = Registration {
             address,
-            length: parts.pages.length(),
+            length: resources.pages.length(),
             privileges: fmr.privileges,
-            lmr_context: parts.pz.new_context(),
+            lmr_context: resources.pz.new_context(),
             rmr_context,
         };
         Ok(())
     }
 
-    /// Puts the parts back: the request was posted to an Endpoint. Posts may use the LMR context
-    /// from now on.
+    /// Puts the resources back: the request was posted to an Endpoint. Posts may use the LMR
+    /// context from now on.
     ///
     /// Context: the caller holds `Ep::inner` and the lock of the LMR, whose fields are `inner`.
     pub(in crate::dat) fn commit(&mut self, inner: &mut Inner, ep: u64, is_suppressed: bool) {
-        let Some(mut parts) = self.parts.take() else {
+        let Some(mut resources) = self.resources.take() else {
             return;
         };
         let region = Region {
@@ -249,17 +251,17 @@ impl Prepared {
             length: self.registration.length,
             writable: self.registration.privileges & privilege::LOCAL_WRITE != 0,
             memory: Memory::Fast {
-                lkey: parts.region.as_ref().map_or(0, |region| region.lkey()),
+                lkey: resources.region.as_ref().map_or(0, |region| region.lkey()),
                 is_open: self.access.contains(Permission::RemoteWrite),
             },
             is_hidden: false,
         };
-        if let Some(room) = parts.room.take() {
-            parts
+        if let Some(room) = resources.room.take() {
+            resources
                 .pz
                 .insert_region(room, self.registration.lmr_context, region);
         }
-        inner.parts = Some(parts);
+        inner.resources = Some(resources);
         inner.registration = self.registration;
         inner.ep = ep;
         inner.is_suppressed = is_suppressed;
@@ -274,18 +276,18 @@ impl Prepared {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        let Some(mut parts) = self.parts.take() else {
+        let Some(mut resources) = self.resources.take() else {
             return;
         };
-        parts.pages.unmap();
+        resources.pages.unmap();
         let is_released = {
             let mut inner = self.lmr.lock();
-            inner.parts = Some(parts);
+            inner.resources = Some(resources);
             let _ = inner.step(Input::Abandon);
             inner.is_released
         };
         if is_released {
-            // The drop of the parts sleeps.
+            // The drop of the resources sleeps.
             let _ = queue().enqueue(self.lmr.clone());
         }
     }

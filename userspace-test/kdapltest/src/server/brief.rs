@@ -87,7 +87,8 @@ impl Brief {
             Event::Dto(dto) => dto.ep,
             _ => return None,
         };
-        // A client that dies leaves events of endpoints that were freed because their accept failed.
+        // A client that dies leaves events of endpoints that were freed because their accept
+        // failed.
         let connection = self.open.get_mut(&handle)?;
         let run = self.runs.get_mut(&connection.run)?;
         run.served.wakeups += 1;

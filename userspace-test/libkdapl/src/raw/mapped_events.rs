@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Events of an EVD in memory that the kernel shares: see "Mapped events" in `docs/ioctl.md`.
+//! Events of an EVD in memory that the kernel shares: see "Mapped events" in
+//! `docs/ioctl/events.md`.
 
 use super::Device;
 use crate::sys::*;

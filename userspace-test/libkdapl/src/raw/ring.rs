@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Commands of io_uring on `/dev/kdapl`, and memory that the kernel uses until they complete: see
-//! "io_uring" in `docs/ioctl.md`.
+//! `docs/ioctl/uring.md`.
 
 use super::ring_buffers::RingBuffers;
 use super::{Call, Device, Message};

@@ -9,7 +9,20 @@ use crate::kinds::{self, Kind};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-const HEADER: &str = include_str!("../../../../include/uapi/rdma/kdapl.h");
+/// Joins the header of all requests with the headers that it includes.
+macro_rules! header {
+    ($($part:literal)+) => {
+        concat!(
+            $(include_str!(concat!("../../../../include/uapi/rdma/kdapl/", $part, ".h")),)+
+            include_str!("../../../../include/uapi/rdma/kdapl.h")
+        )
+    };
+}
+
+const HEADER: &str = header! {
+    "common" "device" "ia" "event" "evd" "mapped_events" "cno" "ep" "connect" "dto" "service" "cr"
+    "lmr" "rmr" "srq" "uring"
+};
 
 /// A number, address or byte array in a message.
 #[derive(Clone, Debug)]

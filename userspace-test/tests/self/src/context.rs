@@ -176,8 +176,8 @@ impl Context {
         Ok(())
     }
 
-    /// Skips a test in which packets arrive for an address that has gone, or is not known to the device
-    /// yet, if that stops the kernel.
+    /// Skips a test in which packets arrive for an address that has gone, or is not known to the
+    /// device yet, if that stops the kernel.
     pub fn addresses_may_go(&self) -> Result<()> {
         if self.settings.layout.ipv6 && !self.server.is_iwarp() {
             return skip(

@@ -3,19 +3,23 @@
 //! controllers of a host. Either end is the kernel's own transport, `nvmet-rdma` or `nvme-rdma`, or
 //! ours, `kdapl_nvmet.ko` or `kdapl_nvme.ko`.
 
+mod controller;
+mod disk;
+
+pub use controller::Controller;
+pub use disk::Disk;
+
 use crate::context::Context;
 use crate::harness::skip;
 use crate::machine::command;
 use crate::tests::kernel::Loaded;
-use anyhow::{bail, ensure, Context as _, Result};
-use std::fs::{self, File, OpenOptions};
+use anyhow::{Context as _, Result};
+use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{symlink, FileExt, OpenOptionsExt};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// Qualified name of the subsystem.
 pub const NQN: &str = "nqn.2026-11.test:kdapl";
@@ -264,139 +268,5 @@ impl Drop for Target {
         self.clear();
         self.unload();
         self.unload_host();
-    }
-}
-
-/// Waits for the disk of the namespace.
-fn find_disk(patience: Duration) -> Result<PathBuf> {
-    let start = Instant::now();
-    loop {
-        for entry in fs::read_dir("/sys/block")?.flatten() {
-            let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let path = Path::new("/dev").join(&name);
-            if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && path.exists() {
-                return Ok(path);
-            }
-        }
-        ensure!(start.elapsed() < patience, "no disk has appeared");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Controller of the host. The drop deletes it.
-pub struct Controller(PathBuf);
-
-impl Controller {
-    pub fn attribute(&self, name: &str) -> Result<String> {
-        let file = self.0.join(name);
-        let text = fs::read_to_string(&file);
-        Ok(text.with_context(|| format!("cannot read {}", file.display()))?.trim().to_string())
-    }
-
-    /// Waits until the controller is in a state: `live`, `connecting`, ...
-    pub fn wait_for(&self, state: &str, patience: Duration) -> Result<()> {
-        let start = Instant::now();
-        while self.attribute("state")? != state {
-            let now = self.attribute("state")?;
-            ensure!(start.elapsed() < patience, "the controller is {now}, not {state}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-
-    pub fn exists(&self) -> bool {
-        self.0.exists()
-    }
-
-    /// Resets the controller, and waits until that is done.
-    pub fn reset(&self) -> Result<()> {
-        set(self.0.join("reset_controller"), "1")
-    }
-
-    /// Deletes the controller, as the drop, which ignores errors.
-    pub fn delete(&self) -> Result<()> {
-        set(self.0.join("delete_controller"), "1")
-    }
-
-    /// Path of the disk, as soon as it is there.
-    pub fn disk_path(&self, patience: Duration) -> Result<PathBuf> {
-        find_disk(patience)
-    }
-
-    pub fn disk(&self, context: &Context) -> Result<Disk> {
-        Disk::open(&self.disk_path(context.patience())?)
-    }
-}
-
-impl Drop for Controller {
-    fn drop(&mut self) {
-        let _ = self.delete();
-    }
-}
-
-/// Disk that is read and written without the page cache.
-pub struct Disk {
-    pub file: File,
-}
-
-/// `BLKDISCARD` of `linux/fs.h`.
-const BLKDISCARD: libc::Ioctl = 0x1277;
-
-impl Disk {
-    pub fn open(path: &Path) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).custom_flags(libc::O_DIRECT).open(path);
-        Ok(Self { file: file.with_context(|| format!("cannot open {}", path.display()))? })
-    }
-
-    /// Writes bytes, by one request as far as the disk allows.
-    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
-        self.try_write(offset, bytes).with_context(|| format!("writing at {offset}"))
-    }
-
-    pub fn try_write(&self, offset: usize, bytes: &[u8]) -> std::io::Result<()> {
-        let mut aligned = Aligned::new(bytes.len());
-        aligned.bytes().copy_from_slice(bytes);
-        self.file.write_all_at(aligned.bytes(), offset as u64)
-    }
-
-    pub fn read(&self, offset: usize, length: usize) -> Result<Vec<u8>> {
-        let read = self.try_read(offset, length);
-        read.with_context(|| format!("reading {length} bytes at {offset}"))
-    }
-
-    pub fn try_read(&self, offset: usize, length: usize) -> std::io::Result<Vec<u8>> {
-        let mut aligned = Aligned::new(length);
-        self.file.read_exact_at(aligned.bytes(), offset as u64)?;
-        Ok(aligned.bytes().to_vec())
-    }
-
-    /// Discards a range.
-    pub fn discard(&self, offset: usize, length: usize) -> Result<()> {
-        let range = [offset as u64, length as u64];
-        // SAFETY: the kernel reads two numbers.
-        let result = unsafe { libc::ioctl(self.file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
-        if result != 0 {
-            bail!("BLKDISCARD: {}", std::io::Error::last_os_error());
-        }
-        Ok(())
-    }
-}
-
-/// Bytes at a page boundary.
-struct Aligned {
-    memory: Vec<u8>,
-    length: usize,
-}
-
-impl Aligned {
-    fn new(length: usize) -> Self {
-        Self { memory: vec![0; length + 4096], length }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        let start = self.memory.as_ptr().align_offset(4096);
-        &mut self.memory[start..start + self.length]
     }
 }

@@ -47,7 +47,7 @@ impl Proxy {
     }
 }
 
-/// Tells a thread to end.
+/// Requests the end of a thread.
 struct Stop {
     /// Signalled once.
     eventfd: EventFd,

@@ -5,203 +5,33 @@
 //! The caller keeps the contract of `step`. The test checks that the consumer receives its events
 //! in order, completely, and once.
 
+mod endpoint;
+
+use self::endpoint::{
+    Act,
+    Ep,
+    Observed, //
+};
 use super::ep_table::INPUTS;
 use crate::rust::model::ep::{
-    flushes_posts,
-    may_post_recv,
-    may_post_request,
-    step,
     Call,
     Close,
-    Configuration, //
+    Configuration,
     ConnectionEvent,
-    Effects,
-    Input,
     Network,
     Paths,
-    Phase,
-    Progress,
+    Phase, //
 };
 use proptest::prelude::*;
 
-/// Next action of a sequence.
-#[derive(Clone, Copy, Debug)]
-enum Act {
-    Feed(Input),
-    /// Closes the ready gate of the next attempt.
-    CloseGate,
-    PostRecv,
-    PostRequest,
-    CompleteRecv,
-    CompleteRequest,
-}
-
-/// An observation of the consumer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Heard {
-    Event(ConnectionEvent),
-    Dto,
-    Flushed,
-    Reset,
-    Freed,
-}
-
-/// An Endpoint and its queues, as `dat/` keeps them.
-#[derive(Debug)]
-struct Ep {
-    phase: Phase,
-    /// The QP is in the error state, so posted DTOs flush.
-    error: bool,
-    timer: bool,
-    /// The consumer has closed the ready gate.
-    gated: bool,
-    receives: u32,
-    /// Receives of these that have completed, and whose events are held back.
-    held: u32,
-    requests: u32,
-    log: Vec<Heard>,
-}
-
-impl Ep {
-    fn new(phase: Phase) -> Self {
-        Self {
-            phase,
-            error: false,
-            timer: false,
-            gated: false,
-            receives: 0,
-            held: 0,
-            requests: 0,
-            log: Vec::new(),
-        }
-    }
-
-    fn execute(&mut self, effects: Effects) {
-        self.timer = (self.timer && !effects.stop_timer) || effects.start_timer;
-        self.error |= effects.qp_error;
-        if effects.qp_reset {
-            self.error = false;
-            self.receives = 0;
-            self.held = 0;
-            self.requests = 0;
-            self.log.push(Heard::Reset);
-        }
-        if let Some(event) = effects.event {
-            self.log.push(Heard::Event(event));
-        }
-    }
-
-    /// Feeds an input, and the further inputs that the contract requires.
-    fn feed(&mut self, input: Input) {
-        // The idle inputs are fed only when they are true, and the timer expires only if it runs.
-        match input {
-            Input::Progress(Progress::RequestsIdle | Progress::Idle) => return self.settle(),
-            Input::Network(Network::TimedOut) if !self.timer => return,
-            Input::Call(Call::Ready) => self.gated = false,
-            Input::Network(Network::Established) if self.gated => {
-                return self.feed(Network::EstablishedGated.into())
-            }
-            Input::Network(Network::EstablishedGated) if !self.gated => return,
-            _ => {}
-        }
-        if let Ok((phase, effects)) = step(self.phase, input) {
-            if phase == Phase::Freed && self.phase != Phase::Freed {
-                self.log.push(Heard::Freed);
-            }
-            self.phase = phase;
-            self.execute(effects);
-        }
-        self.release_held();
-        self.settle();
-    }
-
-    /// Reports the receives that are held back, once ESTABLISHED was reported or never will be.
-    fn release_held(&mut self) {
-        while self.held > 0 && !self.phase.holds_receives() {
-            self.held -= 1;
-            self.receives -= 1;
-            self.report_dto();
-        }
-    }
-
-    fn settle(&mut self) {
-        for (progress, holds) in [
-            (Progress::RequestsIdle, self.requests == 0),
-            (Progress::Idle, self.requests == 0 && self.receives == 0),
-        ] {
-            if holds {
-                let (phase, effects) =
-                    step(self.phase, progress.into()).expect("an idle input is never refused");
-                self.phase = phase;
-                self.execute(effects);
-            }
-        }
-    }
-
-    fn report_dto(&mut self) {
-        if self.phase != Phase::Freed {
-            self.log.push(if self.error {
-                Heard::Flushed
-            } else {
-                Heard::Dto
-            });
-        }
-        self.settle();
-    }
-
-    fn act(&mut self, act: Act) {
-        match act {
-            Act::Feed(input) => self.feed(input),
-            // A DTO that is flushed at once is never outstanding.
-            Act::PostRecv | Act::PostRequest if flushes_posts(self.phase) => {}
-            Act::PostRecv => self.receives += u32::from(may_post_recv(self.phase).is_ok()),
-            Act::PostRequest => self.requests += u32::from(may_post_request(self.phase).is_ok()),
-            Act::CloseGate => self.gated |= matches!(self.phase, Phase::Unconnected(_)),
-            Act::CompleteRecv if self.receives > self.held => {
-                if !self.error {
-                    // Data arrives only on a connection, or on one that the peer considers
-                    // established.
-                    self.feed(Network::Established.into());
-                    if !self.phase.is_connected() {
-                        return;
-                    }
-                }
-                if self.phase.holds_receives() {
-                    self.held += 1;
-                    return;
-                }
-                self.receives -= 1;
-                self.report_dto();
-            }
-            Act::CompleteRequest if self.requests > 0 => {
-                self.requests -= 1;
-                self.report_dto();
-            }
-            Act::CompleteRecv | Act::CompleteRequest => {}
-        }
-    }
-
-    /// Disconnects, removes the device, and lets all posted DTOs complete.
-    fn finish(&mut self) {
-        self.feed(Call::Disconnect(Close::Abrupt).into());
-        self.feed(Network::DeviceRemoved.into());
-        while self.receives > self.held || self.requests > 0 {
-            if !self.error {
-                break;
-            }
-            self.act(Act::CompleteRecv);
-            self.act(Act::CompleteRequest);
-        }
-    }
-}
-
 /// Checks the observations between two resets.
-fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
+fn check_life(life: &[Observed]) -> Result<(), TestCaseError> {
     let count = |wanted: &[ConnectionEvent]| {
-        let wanted = |heard: &&Heard| matches!(heard, Heard::Event(n) if wanted.contains(n));
+        let wanted =
+            |observed: &&Observed| matches!(observed, Observed::Event(n) if wanted.contains(n));
         life.iter().filter(wanted).count()
     };
-    let position = |wanted: Heard| life.iter().position(|heard| *heard == wanted);
+    let position = |wanted: Observed| life.iter().position(|observed| *observed == wanted);
     let failures = [
         ConnectionEvent::PeerRejected,
         ConnectionEvent::NonPeerRejected,
@@ -219,8 +49,8 @@ fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
         count(&failures) + count(&ends) <= 1,
         "a connection ends once"
     );
-    let at = position(Heard::Event(ConnectionEvent::Established));
-    if let Some(dto) = position(Heard::Dto) {
+    let at = position(Observed::Event(ConnectionEvent::Established));
+    if let Some(dto) = position(Observed::Dto) {
         prop_assert!(
             at.is_some_and(|at| at < dto),
             "ESTABLISHED before the first DTO"
@@ -228,34 +58,39 @@ fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
     }
     let end = life
         .iter()
-        .position(|heard| matches!(heard, Heard::Event(n) if ends.contains(n)));
+        .position(|observed| matches!(observed, Observed::Event(n) if ends.contains(n)));
     if let (Some(at), Some(end)) = (at, end) {
         prop_assert!(at < end);
     }
     if let Some(end) = end {
         let later = life.iter().skip(end + 1);
         prop_assert!(
-            later.clone().all(|heard| *heard == Heard::Freed),
+            later.clone().all(|observed| *observed == Observed::Freed),
             "no event after the last one"
         );
     }
-    if let Some(freed) = position(Heard::Freed) {
+    if let Some(freed) = position(Observed::Freed) {
         prop_assert_eq!(freed + 1, life.len(), "no event after the free");
     }
     Ok(())
 }
 
 fn check(ep: &Ep) -> Result<(), TestCaseError> {
-    for life in ep.log.split(|heard| *heard == Heard::Reset) {
+    for life in ep.log.split(|observed| *observed == Observed::Reset) {
         check_life(life)?;
     }
     // Each connection has ended, unless the Endpoint was freed before.
-    let last = ep.log.rsplit(|heard| *heard == Heard::Reset).next();
+    let last = ep
+        .log
+        .rsplit(|observed| *observed == Observed::Reset)
+        .next();
     let last = last.unwrap_or_default();
-    if last.contains(&Heard::Event(ConnectionEvent::Established)) && !last.contains(&Heard::Freed) {
+    if last.contains(&Observed::Event(ConnectionEvent::Established))
+        && !last.contains(&Observed::Freed)
+    {
         let ended = [ConnectionEvent::Disconnected, ConnectionEvent::Broken]
             .iter()
-            .any(|n| last.contains(&Heard::Event(*n)));
+            .any(|n| last.contains(&Observed::Event(*n)));
         prop_assert!(ended, "the end of a connection is reported");
     }
     prop_assert!(!ep.timer, "the timer stops with its attempt");
@@ -304,7 +139,7 @@ proptest! {
 }
 
 /// Runs a sequence and returns the observations.
-fn heard(acts: &[Act]) -> Vec<Heard> {
+fn observations(acts: &[Act]) -> Vec<Observed> {
     let mut ep = Ep::new(Phase::Unconnected(Configuration::Complete));
     for act in acts {
         ep.act(*act);
@@ -352,13 +187,17 @@ fn a_reject_that_races_an_accept_is_reported_once() {
             second.into(),
         ]
         .map(Act::Feed);
-        assert_eq!(heard(&acts), [Heard::Event(told)], "{first:?}, {second:?}");
+        assert_eq!(
+            observations(&acts),
+            [Observed::Event(told)],
+            "{first:?}, {second:?}"
+        );
     }
 }
 
 #[test]
 fn a_first_receive_establishes() {
-    let log = heard(&[
+    let log = observations(&[
         Act::PostRecv,
         Act::Feed(Call::Accept.into()),
         Act::CompleteRecv,
@@ -366,7 +205,7 @@ fn a_first_receive_establishes() {
     ]);
     assert_eq!(
         log,
-        [Heard::Event(ConnectionEvent::Established), Heard::Dto]
+        [Observed::Event(ConnectionEvent::Established), Observed::Dto]
     );
 }
 
@@ -383,23 +222,23 @@ fn a_gate_holds_all_events() {
         Act::Feed(Network::PeerDisconnected.into()),
         Act::CompleteRecv,
     ];
-    assert_eq!(heard(&gated), []);
+    assert_eq!(observations(&gated), []);
     let opened = [&gated[..], &[Act::Feed(Call::Ready.into())]].concat();
-    let log = heard(&opened);
+    let log = observations(&opened);
     assert_eq!(
         log.first(),
-        Some(&Heard::Event(ConnectionEvent::Established))
+        Some(&Observed::Event(ConnectionEvent::Established))
     );
     assert_eq!(
         log.last(),
-        Some(&Heard::Event(ConnectionEvent::Disconnected))
+        Some(&Observed::Event(ConnectionEvent::Disconnected))
     );
     assert_eq!(log.len(), 4);
 }
 
 #[test]
 fn a_removed_device_opens_the_gate() {
-    let log = heard(&[
+    let log = observations(&[
         Act::CloseGate,
         Act::PostRecv,
         Act::Feed(Call::Connect(Paths::Plain).into()),
@@ -408,27 +247,27 @@ fn a_removed_device_opens_the_gate() {
         Act::CompleteRecv,
     ]);
     let expected = [
-        Heard::Event(ConnectionEvent::Established),
-        Heard::Flushed,
-        Heard::Event(ConnectionEvent::Broken),
+        Observed::Event(ConnectionEvent::Established),
+        Observed::Flushed,
+        Observed::Event(ConnectionEvent::Broken),
     ];
     assert_eq!(log, expected);
 }
 
 #[test]
 fn a_gate_that_opens_early_changes_nothing() {
-    let log = heard(&[
+    let log = observations(&[
         Act::CloseGate,
         Act::Feed(Call::Connect(Paths::Plain).into()),
         Act::Feed(Call::Ready.into()),
         Act::Feed(Network::Established.into()),
     ]);
-    assert_eq!(log, [Heard::Event(ConnectionEvent::Established)]);
+    assert_eq!(log, [Observed::Event(ConnectionEvent::Established)]);
 }
 
 #[test]
 fn disconnected_follows_the_last_dto() {
-    let log = heard(&[
+    let log = observations(&[
         Act::PostRecv,
         Act::Feed(Call::Connect(Paths::Plain).into()),
         Act::Feed(Network::Established.into()),
@@ -441,10 +280,10 @@ fn disconnected_follows_the_last_dto() {
         Act::Feed(Network::Broken.into()),
     ]);
     let expected = [
-        Heard::Event(ConnectionEvent::Established),
-        Heard::Dto,
-        Heard::Flushed,
-        Heard::Event(ConnectionEvent::Disconnected),
+        Observed::Event(ConnectionEvent::Established),
+        Observed::Dto,
+        Observed::Flushed,
+        Observed::Event(ConnectionEvent::Disconnected),
     ];
     assert_eq!(log, expected);
 }

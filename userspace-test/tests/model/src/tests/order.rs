@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Compares the positions of arguments with the header of kernel consumers. Those that the header
-//! does not have are compared with a list in this file, which repeats `docs/ioctl.md`.
+//! does not have are compared with a list in this file, which repeats `docs/ioctl/`.
 
 use crate::rust::model::code::{
     order,
@@ -10,11 +10,26 @@ use crate::rust::model::code::{
     Order, //
 };
 
-/// Headers that declare the exported calls.
-const HEADERS: [&str; 2] = [
-    include_str!("../../../../../include/rdma/kdat.h"),
-    include_str!("../../../../../include/rdma/kdat_ib_extensions.h"),
-];
+/// Header that consumers include.
+const HEADER: &str = include_str!("../../../../../include/rdma/kdat.h");
+
+/// Header of the InfiniBand extensions.
+const EXTENSIONS: &str = include_str!("../../../../../include/rdma/kdat_ib_extensions.h");
+
+/// Lists the headers that [`HEADER`] includes, each with its text.
+macro_rules! parts {
+    ($($name:literal)+) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../../../../include/rdma/kdat/", $name, ".h")),
+        )),+]
+    };
+}
+
+const PARTS: &[(&str, &str)] = parts! {
+    "types" "error" "event" "ia" "pz" "lmr" "rmr" "evd" "cno" "ep" "connect" "post" "srq" "service"
+    "cr"
+};
 
 /// Lists calls, each with its name.
 macro_rules! calls {
@@ -35,10 +50,12 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_evd_resize dat_evd_post_se dat_evd_free
     dat_cno_create dat_cno_modify_agent dat_cno_query dat_cno_wait dat_cno_trigger dat_cno_free
     dat_srq_create dat_srq_post_recv dat_srq_query dat_srq_resize dat_srq_set_lw dat_srq_free
-    dat_ep_create dat_ep_create_with_srq dat_ep_query dat_ep_modify dat_ep_connect dat_ep_dup_connect
+    dat_ep_create dat_ep_create_with_srq dat_ep_query dat_ep_modify dat_ep_connect
+    dat_ep_dup_connect
     dat_ep_common_connect dat_ep_disconnect dat_ep_get_status
     dat_ep_set_watermark dat_ep_recv_query dat_ep_reset dat_ep_free
-    dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write dat_ep_post_rdma_read
+    dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write
+    dat_ep_post_rdma_read
     dat_ep_post_rdma_read_to_rmr
     dat_ib_post_rdma_write_immed dat_ib_post_fetch_and_add dat_ib_post_cmp_and_swap
     dat_psp_create dat_psp_create_any dat_psp_query dat_psp_free
@@ -50,7 +67,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
-/// numbers in `docs/ioctl.md`.
+/// numbers in `docs/ioctl/`.
 const OTHERS: [(&Order, Arg, u32); 11] = [
     (order::dat_ep_modify, Arg::Attr, 3),
     (order::dat_ep_modify, Arg::RecvEvd, 3),
@@ -114,11 +131,22 @@ fn names(arg: Arg) -> &'static [&'static str] {
     }
 }
 
+/// Returns the headers that declare the exported calls.
+fn headers() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(|part| part.1).chain([EXTENSIONS])
+}
+
+/// Returns the text before and after the name of an exported call in its declaration.
+fn declaration(call: &str) -> (&'static str, &'static str) {
+    let start = format!("\nDAT_RETURN {call}(");
+    headers()
+        .find_map(|header| header.split_once(&start))
+        .expect(call)
+}
+
 /// Returns the names of the arguments of an exported call.
 fn parameters(call: &str) -> Vec<&'static str> {
-    let start = format!("\nDAT_RETURN {call}(");
-    let declared = HEADERS.iter().find_map(|header| header.split_once(&start));
-    let (_, rest) = declared.expect("a declaration");
+    let (_, rest) = declaration(call);
     let (list, _) = rest.split_once(");").expect("its end");
     let name = |parameter: &'static str| parameter.rsplit([' ', '*']).next().expect("a name");
     list.split(',').map(name).collect()
@@ -130,6 +158,18 @@ fn is_other(order: &Order, arg: Arg) -> bool {
 
 fn number(order: &Order, arg: Arg) -> u32 {
     DatError::Invalid(arg).code(order) - 0x8006_0000 - 36
+}
+
+#[test]
+fn the_header_includes_each_part() {
+    let included = HEADER
+        .lines()
+        .filter_map(|line| line.strip_prefix("#include <rdma/kdat/"));
+    let included: Vec<_> = included
+        .filter_map(|name| name.strip_suffix(".h>"))
+        .collect();
+    let parts: Vec<_> = PARTS.iter().map(|part| part.0).collect();
+    assert_eq!(included, parts);
 }
 
 #[test]
@@ -153,9 +193,7 @@ fn each_argument_has_the_position_of_the_header() {
 
 #[test]
 fn each_exported_call_has_an_order() {
-    let declared = HEADERS
-        .iter()
-        .flat_map(|header| header.split("\nDAT_RETURN "));
+    let declared = headers().flat_map(|header| header.split("\nDAT_RETURN "));
     let mut declared: Vec<_> = declared
         .filter_map(|text| text.split_once('('))
         .map(|(name, _)| name)
@@ -199,9 +237,7 @@ fn the_other_arguments_have_their_numbers() {
 #[test]
 fn each_call_is_described_with_all_its_arguments() {
     for (call, _) in EXPORTED {
-        let start = format!("\nDAT_RETURN {call}(");
-        let declared = HEADERS.iter().find_map(|header| header.split_once(&start));
-        let (before, _) = declared.expect("a declaration");
+        let (before, _) = declaration(call);
         let comment = before.strip_suffix("*/").expect(call);
         let (_, description) = comment.rsplit_once("/**\n").expect("kernel-doc");
         assert!(

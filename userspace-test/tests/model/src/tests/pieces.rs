@@ -2,12 +2,12 @@
 
 //! Compares the places of offsets with a walk over the pieces.
 
-use crate::rust::model::pieces::{Ends, Place};
+use crate::rust::model::pieces::{Ends, Position};
 use proptest::prelude::*;
 
 /// Returns the place of each offset of pieces of these sizes.
-fn walk(sizes: &[u64]) -> Vec<Place> {
-    let place = |piece, into, size: u64| Place {
+fn walk(sizes: &[u64]) -> Vec<Position> {
+    let place = |piece, into, size: u64| Position {
         piece,
         into,
         left: size - into,
@@ -32,7 +32,7 @@ fn pages_begin_within_a_page() {
         (4195, 1, 4095, 1),
         (4196, 2, 0, 4096),
     ] {
-        assert_eq!(ends.place(offset), Some(Place { piece, into, left }));
+        assert_eq!(ends.place(offset), Some(Position { piece, into, left }));
     }
 }
 
@@ -41,7 +41,7 @@ fn no_place_is_beyond_the_end() {
     let ends = [10, 30];
     assert_eq!(
         Ends::Listed(&ends).place(29),
-        Some(Place {
+        Some(Position {
             piece: 1,
             into: 19,
             left: 1
@@ -58,7 +58,7 @@ fn no_place_is_beyond_the_end() {
     .place(u64::MAX);
     assert_eq!(
         last,
-        Some(Place {
+        Some(Position {
             piece: 1,
             into: u64::MAX - 1,
             left: 1

@@ -60,7 +60,7 @@ fn record(n: u64) -> Record {
     std::array::from_fn(|i| if i == 0 || i == 7 { n + 1 } else { 0 })
 }
 
-/// Takes a record as `docs/ioctl.md` tells a process to.
+/// Takes a record as `docs/ioctl/events.md` tells a process to.
 fn take(ring: &MappedRing<Memory>) -> Option<u64> {
     let words = ring.memory().words();
     loop {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The number of each argument that a call refuses, as `docs/ioctl.md` has it. The flags of posts
-//! are in `completion_flags.rs` and `extensions.rs`.
+//! The number of each argument that a call refuses, as the documents in `docs/ioctl/` have it. The
+//! flags of posts are in `completion_flags.rs` and `extensions.rs`.
 
 use super::tests;
 use crate::context::Context;

@@ -82,7 +82,7 @@ fn attributes(context: &Context) -> Result<()> {
     same("other attribute", given.max_rdma_read_in, documented(&ia)?.max_rdma_read_in)
 }
 
-/// Returns the table of defaults in `docs/ioctl.md`.
+/// Returns the table of defaults in `docs/ioctl/endpoints.md`.
 fn documented(ia: &Ia) -> Result<EpAttr> {
     let limits = ia.query()?.raw;
     let dtos = 256.min(limits.max_dto_per_ep);

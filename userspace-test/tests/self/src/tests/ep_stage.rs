@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Brings an endpoint to each state, with all objects that keep it there.
 
+mod gated;
+mod passive;
+
+pub use gated::{gated_active, gated_ended, gated_passive};
+pub use passive::{
+    accepting, passive, reserved, tentative, unconfigured_passive, unconfigured_reserved,
+    unconfigured_tentative,
+};
+
 use crate::context::Context;
-use crate::end::{End, Gated, Listener, Pair, Shape};
+use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, same};
 use crate::harness::skip;
 use crate::hosts::Host;
-use crate::plain::Plain;
 use crate::rust::model::ep::{AcceptFrom, Configuration, FinalEvent, GatedSide, Paths, Phase};
-use anyhow::{bail, ensure, Context as _, Result};
+use anyhow::{ensure, Result};
 use libkdapl::{
-    Close, ConnectOptions, ConnectionEvent, Cr, Ep, EpChange, EpConfig, EpCreator, EpState,
-    EvdFlags, Event, Ia, Multipath, PspOptions, Segment,
+    Close, ConnectOptions, ConnectionEvent, Cr, Ep, EpChange, EpConfig, EpState, EvdFlags,
+    Multipath, Segment,
 };
 use std::any::Any;
 
@@ -136,99 +144,6 @@ pub fn unconfigured(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::UnconfiguredUnconnected)
 }
 
-/// Reserves the endpoint by a reserved service point.
-fn reserve(context: &Context, mut stage: Stage) -> Result<Stage> {
-    let evd = stage.end.ia.create_evd(EvdFlags::CR, 4)?;
-    let (ia, ep) = (&stage.end.ia, &stage.end.ep);
-    let rsp = stage.host.inside(|| ia.create_rsp(context.port(), &evd, Some(ep)))??;
-    stage.hold(evd);
-    stage.hold(rsp);
-    Ok(stage)
-}
-
-pub fn reserved(context: &Context) -> Result<Stage> {
-    reserve(context, unconnected(context)?)?.begins_in(EpState::Reserved)
-}
-
-pub fn unconfigured_reserved(context: &Context) -> Result<Stage> {
-    reserve(context, unconfigured(context)?)?.begins_in(EpState::UnconfiguredReserved)
-}
-
-/// Creates a listener on the server's side and an endpoint that connects to it. Returns the
-/// request.
-fn requested(
-    context: &Context,
-    stage: &mut Stage,
-    listen: impl FnOnce(&Ia, u64, &libkdapl::Evd, &Ep) -> Result<Box<dyn Any>>,
-) -> Result<Cr> {
-    requested_by(context, stage, listen, |port| {
-        let caller = End::new(&context.open()?, Shape::default())?;
-        caller.ep.connect(context.server_address(), port, Some(context.patience() * 3), &[])?;
-        Ok(Box::new(caller))
-    })
-}
-
-/// Does the same with a given client.
-fn requested_by(
-    context: &Context,
-    stage: &mut Stage,
-    listen: impl FnOnce(&Ia, u64, &libkdapl::Evd, &Ep) -> Result<Box<dyn Any>>,
-    call: impl FnOnce(u64) -> Result<Box<dyn Any>>,
-) -> Result<Cr> {
-    let (evd, port) = (stage.end.ia.create_evd(EvdFlags::CR, 4)?, context.port());
-    let (ia, ep) = (&stage.end.ia, &stage.end.ep);
-    let listener = stage.host.inside(|| listen(ia, port, &evd, ep))??;
-    let caller = call(port)?;
-    let Event::ConnectionRequest { cr, .. } = context.next(&evd)? else {
-        bail!("expected a request");
-    };
-    stage.hold.push(caller);
-    stage.hold.push(listener);
-    stage.hold(evd);
-    Ok(cr)
-}
-
-fn pending(context: &Context, mut stage: Stage) -> Result<Stage> {
-    let cr = requested(context, &mut stage, |ia, port, evd, ep| {
-        Ok(Box::new(ia.create_rsp(port, evd, Some(ep))?))
-    })?;
-    same("endpoint of the request", cr.query()?.local_ep, Some(stage.end.ep.handle()))?;
-    stage.request = Some(cr);
-    Ok(stage)
-}
-
-pub fn passive(context: &Context) -> Result<Stage> {
-    let stage = Stage::on(&context.server, Shape::default())?;
-    pending(context, stage)?.begins_in(EpState::PassiveConnectionPending)
-}
-
-pub fn unconfigured_passive(context: &Context) -> Result<Stage> {
-    let mut stage = Stage::on(&context.server, Shape::default())?;
-    stage.end.ep = without_zone(&stage.end)?;
-    pending(context, stage)?.begins_in(EpState::UnconfiguredPassive)
-}
-
-pub fn unconfigured_tentative(context: &Context) -> Result<Stage> {
-    let mut stage = Stage::on(&context.server, Shape::default())?;
-    let mut cr = requested(context, &mut stage, |ia, port, evd, _| {
-        let options = PspOptions {
-            conn_qual: Some(port),
-            endpoints: EpCreator::Provider,
-            ..Default::default()
-        };
-        Ok(Box::new(ia.create_psp_with(evd, &options)?))
-    })?;
-    stage.end.ep = cr.provided_ep()?.context("the request has no endpoint")?;
-    stage.request = Some(cr);
-    stage.begins_in(EpState::UnconfiguredTentative)
-}
-
-pub fn tentative(context: &Context) -> Result<Stage> {
-    let stage = unconfigured_tentative(context)?;
-    stage.end.ep.modify(stage.whole())?;
-    stage.begins_in(EpState::TentativeConnectionPending)
-}
-
 /// Connects to a listener that does not answer.
 pub fn connecting(context: &Context) -> Result<Stage> {
     let mut stage = unconnected(context)?;
@@ -239,22 +154,6 @@ pub fn connecting(context: &Context) -> Result<Stage> {
     stage.hold(listener);
     stage.hold(server_ia);
     stage.begins_in(EpState::ActiveConnectionPending)
-}
-
-/// Accepts a client that does not confirm.
-pub fn accepting(context: &Context) -> Result<Stage> {
-    if let Some(why) = no_way(context, Phase::Accepting(AcceptFrom::Unconnected)) {
-        return skip(why);
-    }
-    let mut stage = Stage::on(&context.server, Shape::default())?;
-    let mut cr = requested_by(
-        context,
-        &mut stage,
-        |ia, port, evd, _| Ok(Box::new(ia.create_psp(port, evd)?)),
-        |port| Ok(Box::new(Plain::connect(context, port, &["--never-confirm"])?)),
-    )?;
-    cr.accept(&stage.end.ep, &[])?;
-    stage.begins_in(EpState::CompletionPending)
 }
 
 /// Returns a connection from the view of its active or its passive side.
@@ -272,47 +171,6 @@ fn view_of(context: &Context, pair: Pair, active: bool) -> Stage {
     stage.hold(peer);
     stage.hold(listener);
     stage
-}
-
-/// RDMA reads that the peer of a gated endpoint accepts and makes. Fewer than the default, so that
-/// the negotiated number differs from the endpoint's own.
-const PEER_READS: u32 = 3;
-
-/// Connects a pair, of which one side closes its ready gate. Returns the view of that side.
-fn gated(context: &Context, active: bool) -> Result<Stage> {
-    let pair = Pair::unconnected(context, Shape::default())?;
-    let reads = EpChange::new().max_rdma_read_in(PEER_READS).max_rdma_read_out(PEER_READS);
-    let (end, peer) =
-        if active { (&pair.client, &pair.server) } else { (&pair.server, &pair.client) };
-    peer.ep.modify(reads)?;
-    let depths = || -> Result<_> {
-        let attr = end.ep.query()?.raw.attr;
-        Ok((attr.max_rdma_read_in, attr.max_rdma_read_out))
-    };
-    let own = depths()?;
-    pair.connect_gated(context, Gated { client: active, server: !active })?;
-    // The peer may be established earlier. Only the negotiated depths tell.
-    context.until("the connection is established", || Ok(depths()? != own))?;
-    Ok(view_of(context, pair, active))
-}
-
-pub fn gated_active(context: &Context) -> Result<Stage> {
-    with_receive(gated(context, true)?)?.begins_in(EpState::ActiveConnectionPending)
-}
-
-pub fn gated_passive(context: &Context) -> Result<Stage> {
-    with_receive(gated(context, false)?)?.begins_in(EpState::CompletionPending)
-}
-
-/// The peer disconnects before the gate is opened.
-pub fn gated_ended(context: &Context) -> Result<Stage> {
-    let stage = gated(context, false)?;
-    for peer in stage.hold.iter().filter_map(|held| held.downcast_ref::<End>()) {
-        peer.ep.disconnect(Close::Abrupt)?;
-    }
-    let ended = || Ok(stage.state()? == EpState::DisconnectPending);
-    context.until("the connection has ended", ended)?;
-    stage.begins_in(EpState::DisconnectPending)
 }
 
 pub fn connected(context: &Context) -> Result<Stage> {

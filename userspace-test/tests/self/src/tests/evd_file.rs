@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Files of EVDs: `KDAPL_EVD_FD` in `docs/ioctl.md`.
+//! Files of EVDs: `KDAPL_EVD_FD` in `docs/ioctl/events.md`.
 
 pub mod beside;
 pub mod ends;

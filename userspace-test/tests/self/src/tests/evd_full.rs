@@ -124,8 +124,8 @@ fn old_completions_are_recognised(context: &Context) -> Result<()> {
         post(&end, &ep, posted..posted + 1)?;
         posted += 1;
         ep.disconnect(Close::Abrupt)?;
-        // A full EVD does not delay the reset until soft-RoCE has flushed the receive. Only a flushed
-        // receive leaves a completion, and a refusal needs a series of them.
+        // A full EVD does not delay the reset until soft-RoCE has flushed the receive. Only a
+        // flushed receive leaves a completion, and a refusal needs a series of them.
         thread::sleep(Duration::from_micros(posted * 10));
         match ep.reset() {
             Ok(()) => {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Ends of `kdapltest` before its measurement is complete: signals, a lost peer, a removed device, a
-//! closed pipe, a full disk.
+//! Ends of `kdapltest` before its measurement is complete: signals, a lost peer, a removed device,
+//! a closed pipe, a full disk.
 
 use super::kdapltest::SHORT;
 use super::tests;

@@ -100,7 +100,7 @@ tests! {
     rmr_of_kernel_memory, 60, "In the kernel, an RMR opens memory of vmalloc and of pages to the peer, until it is unbound";
     rmr_bounds, 60, "In the kernel, a peer cannot write a byte outside either end of an RMR";
     rmr_read_destination, 60, "In the kernel, an RDMA read into an RMR stores the peer's bytes, over iWARP too";
-    rmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an RMR, and the receive tells its context";
+    rmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an RMR, and the event of the receive has its context";
     rmr_refusals, 60, "In the kernel, invalid calls on RMRs are refused, and end no bind";
     fmr_of_pages, 60, "In the kernel, the peer writes and reads memory that a request has registered, until its invalidation";
     fmr_of_vmalloc, 60, "In the kernel, a request registers memory of vmalloc";

@@ -8,7 +8,7 @@ use crate::kunit::{is_enabled, Suite};
 use anyhow::Result;
 
 tests! {
-    sys, 120, "The KUnit suites of rust/sys pass: waits, work items, threads, accounts of users";
+    sys, 120, "The KUnit suites of rust/sys pass: waits, work items, threads, tables, accounts of users";
     rdma, 60, "The KUnit suites of rust/rdma pass: work requests, completions, addresses, parameters";
 }
 

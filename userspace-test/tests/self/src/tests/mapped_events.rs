@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Events that a process takes from memory: "Mapped events" in `docs/ioctl.md`.
+//! Events that a process takes from memory: "Mapped events" in `docs/ioctl/events.md`.
 
 use super::tests;
 use crate::context::Context;

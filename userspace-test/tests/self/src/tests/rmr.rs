@@ -27,7 +27,7 @@ tests! {
     #[Transport]
     context_ends, 120, "After an unbind, another bind, a free or a close the old context is invalid";
     #[Transport]
-    remote_invalidate, 60, "A peer's send invalidates an RMR, and the receive tells its context";
+    remote_invalidate, 60, "A peer's send invalidates an RMR, and the event of the receive has its context";
     #[Transport]
     order, 60, "Binds complete in the order of the requests, each with its cookie";
     without_slot, 60, "A bind finds room in a queue that is full of suppressed requests";

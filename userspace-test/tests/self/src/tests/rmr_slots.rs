@@ -13,7 +13,7 @@ use libkdapl::{CompletionFlags, DtoOperation, Subtype, Type};
 tests! {
     #[Transport]
     idle, 60, "A bind without an unfinished request before it takes one request slot";
-    behind_a_request, 60, "Over soft-RoCE a bind behind an unfinished request takes two request slots";
+    behind_a_request, 60, "Over soft-RoCE a bind after an unfinished request takes two request slots";
 }
 
 fn idle(context: &Context) -> Result<()> {

@@ -31,8 +31,8 @@ fn takes_one_request(context: &Context) -> Result<()> {
         same("qualifier", asked, conn_qual)?;
         same("state", server.state()?, EpState::PassiveConnectionPending)?;
         same("local endpoint", cr.query()?.local_ep, Some(server.end.ep.handle()))?;
-        // The qualifier is free again after a short time. Until then `rdma_cm` rejects requests as a
-        // consumer would.
+        // The qualifier is free again after a short time. Until then `rdma_cm` rejects requests as
+        // a consumer would.
         let taken = || Ok(server.ia.create_psp(conn_qual, &server.requests).is_ok());
         context.until("a PSP can use the qualifier", taken)?;
         nobody_listens(context, &client, conn_qual)?;
