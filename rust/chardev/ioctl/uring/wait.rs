@@ -97,6 +97,13 @@ impl<W: Wait> Task for Call<W> {
     fn deadline(&self) -> Deadline {
         self.deadline
     }
+
+    fn refuse(&mut self, error: Error) -> Result<i32> {
+        let result = self
+            .exchange
+            .finish::<()>(W::ORDER, Err(DatError::from(error).into()));
+        result.map(|()| 0)
+    }
 }
 
 /// Wait on an EVD.
