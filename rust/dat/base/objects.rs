@@ -118,6 +118,15 @@ impl<T> Inner<T> {
             self.entries.give_back();
         }
     }
+
+    /// Takes the storage of a closed table without handles, for the caller to drop after the lock.
+    /// Files of EVDs keep the table, and a table of many objects is long.
+    fn take_unused(&mut self) -> Storage<T> {
+        match self.closed {
+            true => self.table.replace_unused(Storage::new()),
+            false => Storage::new(),
+        }
+    }
 }
 
 /// Table of the objects of one kind, by handle.
@@ -382,6 +391,11 @@ impl<T: Object> Reservation<T> {
 
 impl<T: Object> Drop for Reservation<T> {
     fn drop(&mut self) {
-        self.objects.inner.lock().abandon(self.handle);
+        let unused = {
+            let mut inner = self.objects.inner.lock();
+            inner.abandon(self.handle);
+            inner.take_unused()
+        };
+        drop(unused);
     }
 }
