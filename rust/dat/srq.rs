@@ -5,6 +5,7 @@
 //! A completion names the slot of the receive and, by an identity, the queue pair (QP) that has
 //! taken it. So an SRQ knows the Endpoint of each QP: see [`member`].
 
+mod hold;
 mod lost;
 mod member;
 mod members;
@@ -15,6 +16,7 @@ mod watermark;
 pub(crate) use self::post::Receive;
 
 pub(in crate::dat) use self::{
+    hold::Holder,
     member::{
         Consumer,
         Membership, //
@@ -90,7 +92,7 @@ pub(crate) struct Param {
     pub(crate) low_watermark: u32,
     /// Receives that an Endpoint may take.
     pub(crate) available: u32,
-    /// Receives whose event the consumer has not taken.
+    /// Receives whose event the consumer has not taken, also because an Endpoint holds it back.
     pub(crate) outstanding: u32,
 }
 
@@ -103,6 +105,8 @@ struct Inner {
     /// LMR contexts of the receives, if the consumer is a kernel module.
     named: Contexts,
     members: Members,
+    /// Number of Endpoints that may hold receives back.
+    holders: u32,
     /// Number of Endpoints' QPs that ever used the SRQ.
     serial: u64,
     loss: Loss,
@@ -146,6 +150,7 @@ impl Inner {
             receives: SharedReceives::new(SlotStorage::new(slots, flags)?),
             named: contexts(slots_named(ia, slots), attr.max_recv_iov, flags)?,
             members: Members::new(),
+            holders: 0,
             serial: 0,
             loss: Loss::default(),
             pz: None,
@@ -247,7 +252,8 @@ impl Srq {
         queue.map(SrqRef::from).ok_or(DatError::device())
     }
 
-    /// Changes the number of receives that the SRQ holds: `dat_srq_resize`.
+    /// Changes the number of receives that the SRQ holds: `dat_srq_resize`. `lengthen` gets a larger
+    /// number, and makes room for the events that the Endpoints may have to hold back.
     ///
     /// Context: process; sleeps.
     ///
@@ -258,7 +264,11 @@ impl Srq {
     /// * MODEL_NOT_SUPPORTED if the driver cannot lengthen the queue;
     /// * INSUFFICIENT_RESOURCES (EVD) if a completion queue has too little room for the
     ///   completions; (memory) without memory or above a limit of the user.
-    pub(crate) fn resize(self: &Arc<Self>, max_recv_dtos: u32) -> DatResult {
+    pub(in crate::dat) fn resize(
+        self: &Arc<Self>,
+        max_recv_dtos: u32,
+        lengthen: impl FnOnce(u32) -> DatResult,
+    ) -> DatResult {
         if !(1..=self.ia.attr().max_recv_per_srq).contains(&max_recv_dtos) {
             return Err(DatError::Invalid(Arg::Qlen));
         }
@@ -280,6 +290,9 @@ impl Srq {
                 (inner.receives.grow(storage), inner.named.grow(named))
             };
             drop(old);
+        }
+        if max_recv_dtos > self.limit() {
+            lengthen(max_recv_dtos)?;
         }
         // A shorter queue keeps its memory: the receives keep their slots.
         if self.inner.lock().receives.set_limit(max_recv_dtos) {
@@ -308,7 +321,9 @@ impl Srq {
             },
             low_watermark: self.watermark.get(),
             available,
-            outstanding: available.saturating_add(queued),
+            outstanding: available
+                .saturating_add(inner.receives.held())
+                .saturating_add(queued),
         })
     }
 
