@@ -3,15 +3,19 @@
 
 use super::super::tests;
 use super::ends::{end_of, fork};
-use super::plain::InFlight;
+use super::plain::{self, InFlight, Place};
 use crate::context::Context;
 use crate::expect::same;
 use crate::machine::objects;
 use crate::software::{software, take};
 use anyhow::{ensure, Context as _, Result};
-use io_uring::{squeue::Flags, IoUring};
-use libkdapl::uring::Ring;
+use io_uring::{opcode, squeue::Flags, IoUring};
+use libkdapl::sys::kdapl_event;
+use libkdapl::Evd;
 use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 tests! {
@@ -20,14 +24,14 @@ tests! {
 }
 
 /// Batches that a stream takes at once.
-const BATCHES: usize = 16;
+const BATCHES: u64 = 16;
 
-/// Ends a child when the test fails.
-struct Stopped(i32);
+/// A child, which is killed when the test fails.
+struct Child(i32);
 
-impl Stopped {
+impl Child {
     /// Waits until the child has stopped itself.
-    fn new(child: i32) -> Result<Self> {
+    fn stopped(child: i32) -> Result<Self> {
         let this = Self(child);
         let mut status = 0;
         // SAFETY: there is room for the status.
@@ -50,7 +54,7 @@ impl Stopped {
     }
 }
 
-impl Drop for Stopped {
+impl Drop for Child {
     fn drop(&mut self) {
         self.signal(libc::SIGKILL);
         let _ = end_of(self.0);
@@ -62,23 +66,75 @@ fn stop() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-fn killed_amid_events(context: &Context) -> Result<()> {
-    const EVENTS: usize = 1000;
-    let evd = software(context, EVENTS as i32)?;
-    let child = fork(|| {
-        let mut ring = Ring::new(8)?;
-        ring.provide_buffers(1 << 10, 1)?;
-        ring.stream(&evd, 1, 1)?;
-        ring.submit()?;
-        stop();
+/// Lets this thread run before all ordinary ones of one processor, until the drop. Children that are
+/// created before share the processor.
+struct First;
+
+impl First {
+    fn schedule(policy: i32, sched_priority: i32) -> Result<()> {
+        let parameters = libc::sched_param { sched_priority };
+        // SAFETY: the parameters are valid.
+        let done = unsafe { libc::sched_setscheduler(0, policy, &parameters) };
+        ensure!(done == 0, "sched_setscheduler: {}", std::io::Error::last_os_error());
         Ok(())
-    })?;
-    let child = Stopped::new(child)?;
-    (0..EVENTS as u64).try_for_each(|number| evd.post_se(number))?;
+    }
+
+    fn new() -> Result<Self> {
+        Self::schedule(libc::SCHED_FIFO, 1)?;
+        Ok(Self)
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        let _ = Self::schedule(libc::SCHED_OTHER, 0);
+    }
+}
+
+/// Binds this thread, and children that it creates from now on, to the first processor.
+fn bind() -> Result<()> {
+    // SAFETY: zeros are an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set has this number.
+    unsafe { libc::CPU_SET(0, &mut set) };
+    // SAFETY: the set is valid.
+    let done = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
+    ensure!(done == 0, "sched_setaffinity: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Streams the events of an EVD into as many buffers, and sleeps.
+fn stream_and_sleep(evd: &Evd, events: u16, report: &mut UnixStream) -> Result<()> {
+    let mut ring = IoUring::builder().setup_cqsize(4096).build(8)?;
+    let memory = vec![kdapl_event::default(); events.into()];
+    let (buffers, size) = (memory.as_ptr() as *mut u8, size_of::<kdapl_event>() as i32);
+    let provide = opcode::ProvideBuffers::new(buffers, size, events, 0, 0);
+    same("provide", plain::run(&mut ring, provide.build())?, 0)?;
+    let mut message = Place::new(plain::stream_message(evd));
+    let device = evd.device().as_raw_fd();
+    plain::push(&mut ring, &plain::stream_entry(device, message.address(), 0, 1))?;
+    report.write_all(&[1])?;
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+fn killed_amid_events(context: &Context) -> Result<()> {
+    const EVENTS: u16 = 1000;
+    bind()?;
+    let evd = software(context, EVENTS.into())?;
+    let (mut ready, mut report) = UnixStream::pair()?;
+    let child = Child(fork(|| stream_and_sleep(&evd, EVENTS, &mut report))?);
+    ready.read_exact(&mut [0])?;
+    // The child runs when this thread sleeps. It is killed before it takes the first event.
+    let first = First::new()?;
+    (0..EVENTS.into()).try_for_each(|number| evd.post_se(number))?;
+    child.signal(libc::SIGKILL);
     child.kill()?;
-    let left = evd.query()?.queued as usize;
-    ensure!(left + BATCHES >= EVENTS, "the dying process took {} events", EVENTS - left);
-    (EVENTS - left..EVENTS).try_for_each(|number| same("event", take(&evd)?, number as u64))
+    drop(first);
+    let (events, left) = (u64::from(EVENTS), u64::from(evd.query()?.queued));
+    ensure!(left + BATCHES >= events, "the dying process took {} events", events - left);
+    (events - left..events).try_for_each(|number| same("event", take(&evd)?, number))
 }
 
 /// Returns the time that workers of the kernel have used, in hundredths of a second.
@@ -111,7 +167,7 @@ fn ring_closes(context: &Context) -> Result<()> {
         // The process goes on: its command has ended without the event.
         same("taken", wait.message.read().taken, 0)
     })?;
-    let child = Stopped::new(child)?;
+    let child = Child::stopped(child)?;
     evd.post_se(5)?;
     drop(ring);
     let start = worker_time()?;

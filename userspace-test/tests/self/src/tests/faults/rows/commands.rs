@@ -18,6 +18,7 @@ use libkdapl::sys::{
 use libkdapl::{Cno, DatError, Error, Evd, EvdFlags, Segment, Subtype, Type};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 pub const ROWS: &[Row] = rows! {
     EVD_WAIT "as a command": commands, |commands| commands.wait_evd();
@@ -27,11 +28,14 @@ pub const ROWS: &[Row] = rows! {
     URING_CANCEL: commands, |commands| commands.cancel();
 };
 
-/// Time-out of a wait in nanoseconds. It matters if its file is closed.
-const LONGEST: u64 = 1_000_000_000;
+/// Time-out of a wait. It matters if its file is closed.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Code in a message that the kernel has not answered.
 const UNANSWERED: u32 = u32::MAX;
+
+/// Buffers for a stream: more than one event comes if the stream is submitted again.
+const BUFFERS: u16 = 4;
 
 /// User data of the commands.
 const COMMAND: u64 = 1;
@@ -47,6 +51,10 @@ struct Commands {
     /// Receives that the answers of submits count.
     posted: u32,
     buffers: Vec<kdapl_event>,
+    /// Time-out of a wait in nanoseconds.
+    longest: u64,
+    /// Completions of other commands, which came while one was awaited.
+    others: Vec<cqueue::Entry>,
 }
 
 fn commands(context: &Context) -> Result<Commands> {
@@ -57,7 +65,9 @@ fn commands(context: &Context) -> Result<Commands> {
         cno: end.ia.create_cno(None)?,
         end,
         posted: 0,
-        buffers: vec![kdapl_event::default(); 2],
+        buffers: vec![kdapl_event::default(); BUFFERS.into()],
+        longest: context.scaled(LONGEST).as_nanos() as u64,
+        others: Vec::new(),
     })
 }
 
@@ -104,10 +114,12 @@ impl Commands {
     /// Returns the next completion of a command.
     fn completion(&mut self, of: u64) -> cqueue::Entry {
         loop {
-            while let Some(entry) = self.ring.completion().next() {
-                if entry.user_data() == of {
-                    return entry;
-                }
+            if let Some(at) = self.others.iter().position(|entry| entry.user_data() == of) {
+                return self.others.remove(at);
+            }
+            self.others.extend(self.ring.completion());
+            if self.others.iter().any(|entry| entry.user_data() == of) {
+                continue;
             }
             again(|| self.ring.submit_and_wait(1).is_ok());
         }
@@ -134,7 +146,7 @@ impl Commands {
     fn wait_evd(&mut self) -> Result<(), Error> {
         let event = placed(kdapl_event::default());
         let mut message = wait_message(&self.evd, event.address());
-        message.timeout_ns = LONGEST;
+        message.timeout_ns = self.longest;
         let message = placed(message);
         let entry = entry(self.device(), EVD_WAIT.request(), [message.address(), 0], COMMAND);
         let completion = self.run(entry, Self::post);
@@ -146,7 +158,7 @@ impl Commands {
         let message = placed(kdapl_cno_wait {
             hdr: hdr::<kdapl_cno_wait>(),
             handle: self.cno.handle().0,
-            timeout_ns: LONGEST,
+            timeout_ns: self.longest,
             ..Default::default()
         });
         let entry = entry(self.device(), CNO_WAIT.request(), [message.address(), 0], COMMAND);
@@ -172,7 +184,7 @@ impl Commands {
             dtos,
             dto_size: size_of::<kdapl_dto>() as u32,
             evd: self.evd.handle().0,
-            timeout_ns: LONGEST,
+            timeout_ns: self.longest,
             threshold: 1,
             max_events: 1,
             events: event.address(),
@@ -206,7 +218,7 @@ impl Commands {
     fn stream(&mut self) -> Result<(), Error> {
         self.provide();
         let mut message = stream_message(&self.evd);
-        message.timeout_ns = LONGEST;
+        message.timeout_ns = self.longest;
         let message = placed(message);
         let entry = stream_entry(self.device(), message.address(), 0, COMMAND);
         let mut completion = self.run(entry, Self::post);
@@ -221,10 +233,10 @@ impl Commands {
         outcome(completion.result(), message.read().hdr)
     }
 
-    /// Provides a buffer for the stream.
+    /// Provides buffers for the stream.
     fn provide(&mut self) {
         let (buffers, size) = (self.buffers.as_mut_ptr().cast(), size_of::<kdapl_event>() as i32);
-        let provide = opcode::ProvideBuffers::new(buffers, size, 1, 0, 0).build();
+        let provide = opcode::ProvideBuffers::new(buffers, size, BUFFERS, 0, 0).build();
         for _ in 0..2 {
             self.submit_entry(&provide.clone().user_data(OTHER));
             if self.completion(OTHER).result() >= 0 {
@@ -250,7 +262,7 @@ impl Commands {
     fn cancel(&mut self) -> Result<(), Error> {
         let event = placed(kdapl_event::default());
         let mut message = wait_message(&self.evd, event.address());
-        message.timeout_ns = LONGEST;
+        message.timeout_ns = self.longest;
         let message = placed(message);
         let wait = entry(self.device(), EVD_WAIT.request(), [message.address(), 0], COMMAND);
         self.submit_entry(&wait);
