@@ -59,8 +59,8 @@ void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issu
 }
 
 /*
- * Ends io_uring's calls to cancel the command, of which this is the first one. io_uring repeats them
- * without a pause until the command is completed. The task that completes it may be stopped.
+ * Ends io_uring's calls to cancel the command, of which this is the first one. io_uring repeats
+ * them without a pause until the command is completed. The task that completes it may be stopped.
  *
  * Context: such a call, with the lock of the ring.
  */

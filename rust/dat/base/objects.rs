@@ -119,13 +119,13 @@ impl<T> Inner<T> {
         }
     }
 
-    /// Takes the storage of a closed table without handles, for the caller to drop after the lock.
-    /// Files of EVDs keep the table, and a table of many objects is long.
+    /// Takes the storage of a closed table without handles, which files of EVDs keep. The caller
+    /// drops it after the lock.
     fn take_unused(&mut self) -> Storage<T> {
-        match self.closed {
-            true => self.table.replace_unused(Storage::new()),
-            false => Storage::new(),
+        if !self.closed {
+            return Storage::new();
         }
+        self.table.replace_unused(Storage::new())
     }
 }
 
@@ -391,11 +391,10 @@ impl<T: Object> Reservation<T> {
 
 impl<T: Object> Drop for Reservation<T> {
     fn drop(&mut self) {
-        let unused = {
-            let mut inner = self.objects.inner.lock();
-            inner.abandon(self.handle);
-            inner.take_unused()
-        };
+        let mut inner = self.objects.inner.lock();
+        inner.abandon(self.handle);
+        let unused = inner.take_unused();
+        drop(inner);
         drop(unused);
     }
 }

@@ -89,7 +89,7 @@ impl Stream {
             return Err(EINVAL);
         }
         let events = EventArray::new(address, room, size).map_err(|_| EFAULT)?;
-        let Taken { taken, .. } = evd::take_queued(self.waiting.evd(), &events);
+        let Taken { taken, .. } = evd::take_queued(self.waiting.evd(), &events)?;
         let id = buffer.id();
         let bytes = taken.wrapping_mul(size);
         if taken == 0 || buffer.post(bytes as usize) {

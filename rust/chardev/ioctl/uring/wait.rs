@@ -125,7 +125,10 @@ impl ForEvents {
                 Poll::Ready(Ok(())) => {}
             }
             let evd = self.waiting.evd();
-            let taken = evd::take_queued(evd, &self.events);
+            let taken = match evd::take_queued(evd, &self.events) {
+                Ok(taken) => taken,
+                Err(fault) => return Poll::Ready(Err(fault.into())),
+            };
             // None if another thread was faster.
             if taken.taken == 0 {
                 continue;

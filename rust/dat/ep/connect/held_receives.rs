@@ -125,7 +125,11 @@ impl Ep {
     pub(in crate::dat) fn lengthen_held(&self, srq: u64, receives_of_srq: u32) -> DatResult {
         let is_short = || {
             let inner = self.inner.lock();
-            let is_of = inner.parts.srq.as_ref().is_some_and(|own| own.handle() == srq);
+            let is_of = inner
+                .parts
+                .srq
+                .as_ref()
+                .is_some_and(|own| own.handle() == srq);
             is_of && inner.holder.is_some() && inner.receives.capacity() < receives_of_srq
         };
         if !is_short() {

@@ -238,6 +238,7 @@ pub fn all() -> Vec<Test> {
         ep_model::TESTS,
         qos::TESTS,
         ready_gate::TESTS,
+        ready_gate::shared::TESTS,
         memory::TESTS,
         rmr::TESTS,
         protection::TESTS,

@@ -85,7 +85,8 @@ fn longer_storage_keeps_the_order() {
     assert_eq!(slots.grow(vec![Slot::vacant(); BATCH + 9]).len(), BATCH + 2);
     let slot = slots.post(dto(103)).expect("a slot");
     assert!(hold(&mut slots, &mut queue, slot, 103));
-    let expected = [BATCH as u64, BATCH as u64 + 1, 100, 101, 102, 103].map(|number| (number, number));
+    let expected =
+        [BATCH as u64, BATCH as u64 + 1, 100, 101, 102, 103].map(|number| (number, number));
     assert_eq!(take(&mut slots, &mut queue), (expected.to_vec(), false));
     assert_eq!(slots.outstanding(), 0);
 }

@@ -54,7 +54,9 @@ fn a_short_queue_keeps_its_slots() {
 #[test]
 fn held_receives_leave_no_room() {
     let mut receives = SharedReceives::new(storage(4));
-    let slots: Vec<_> = (0..4).filter_map(|cookie| receives.post(dto(cookie))).collect();
+    let slots: Vec<_> = (0..4)
+        .filter_map(|cookie| receives.post(dto(cookie)))
+        .collect();
     for slot in &slots[..3] {
         receives.complete(*slot);
         receives.hold();

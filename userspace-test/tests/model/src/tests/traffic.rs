@@ -45,7 +45,9 @@ proptest! {
     /// Endpoints transfer, are freed and are missing in sums for a while. What is reported is never
     /// less than before, and never more than there was.
     #[test]
-    fn reports_never_decrease(steps in prop::collection::vec((0..3_usize, 0..4_u64, any::<bool>()), 1..100)) {
+    fn reports_never_decrease(
+        steps in prop::collection::vec((0..3_usize, 0..4_u64, any::<bool>()), 1..100),
+    ) {
         let mut totals = Totals::default();
         let (mut live, mut sum, mut last) = ([0_u64; 3], 0, 0);
         for (ep, more, is_freed) in steps {

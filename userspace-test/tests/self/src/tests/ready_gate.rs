@@ -2,13 +2,12 @@
 //! The ready gate: a side that connects or accepts holds ESTABLISHED and all later events back
 //! until it is ready.
 
-use super::srq_traffic::{send as send_to_srq, Server};
+pub mod shared;
+
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Gated, Listener, Pair, Shape};
-use crate::expect::{
-    connection, connection_over, done, dto, empty, errno, refused, refused_as, same,
-};
+use crate::expect::{connection, connection_over, done, dto, empty, errno, refused, same};
 use crate::machine::no_objects_left;
 use crate::peer::{Part, Peer, Step};
 use crate::raw;
@@ -16,8 +15,7 @@ use anyhow::Result;
 use libkdapl::raw::call;
 use libkdapl::sys::{kdapl_handle, kdapl_hdr, KDAPL_FLAG_READY_GATE};
 use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpState, Subtype,
-    Type,
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpState, Type,
 };
 use std::time::Duration;
 
@@ -32,11 +30,6 @@ tests! {
     opened_early, 60, "A gate that is opened before the connection is established holds nothing back";
     #[Transport]
     many_messages, 120, "A closed gate holds back as many messages as the endpoint has receives";
-    #[Transport]
-    shared_receives, 120, "A closed gate holds back messages that took receives of an SRQ, and others pass";
-    #[Transport]
-    refilled, 120, "Messages that a closed gate holds back take the room of an SRQ: it is not refilled before they are reported";
-    lengthened, 120, "A closed gate also holds back the messages that a lengthened SRQ takes";
     #[Transport]
     peer_disconnects, 60, "A peer that disconnects before the gate is opened is reported after its messages";
     #[Transport]
@@ -123,7 +116,7 @@ fn flushes(context: &Context, end: &End, numbers: std::ops::Range<u32>) -> Resul
     Ok(())
 }
 
-fn established(context: &Context, end: &End) -> Result<()> {
+pub fn established(context: &Context, end: &End) -> Result<()> {
     connection(&context.next(&end.connect)?, ConnectionEvent::Established)
 }
 
@@ -191,84 +184,6 @@ fn many_messages(context: &Context) -> Result<()> {
     pair.server.ep.ready()?;
     established(context, &pair.server)?;
     receives(context, &pair.server, 0..count)
-}
-
-fn shared_receives(context: &Context) -> Result<()> {
-    let server = Server::new(context, 128, 256)?;
-    server.post(0..128)?;
-    let (gated, open) = (server.ep()?, server.ep()?);
-    let ia = context.open()?;
-    let client = End::new(&ia, Shape::default())?;
-    let patience = Some(context.patience());
-    client.ep.connect(context.server_address(), server.listener.port, patience, &[])?;
-    server.listener.request(context)?.accept_gated(&gated, &[])?;
-    established(context, &client)?;
-    let other = server.client(context, &ia, &open)?;
-    for _ in 0..100 {
-        send_to_srq(context, &client)?;
-    }
-    send_to_srq(context, &other)?;
-    // The receive of the open connection is the only one that is reported.
-    server.takes(context, &open, 100)?;
-    empty(&server.recv)?;
-    gated.ready()?;
-    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
-    for cookie in 0..100 {
-        server.takes(context, &gated, cookie)?;
-    }
-    empty(&server.recv)
-}
-
-/// Connects a client to an Endpoint with a closed gate, which takes receives of an SRQ.
-fn gated_by_srq(context: &Context, receives: u64) -> Result<(Server, Ep, End)> {
-    let server = Server::new(context, receives as u32, 256)?;
-    server.post(0..receives)?;
-    let gated = server.ep()?;
-    let client = End::new(&context.open()?, Shape::default())?;
-    let patience = Some(context.patience());
-    client.ep.connect(context.server_address(), server.listener.port, patience, &[])?;
-    server.listener.request(context)?.accept_gated(&gated, &[])?;
-    established(context, &client)?;
-    Ok((server, gated, client))
-}
-
-/// Sends so many messages, which take all receives of the SRQ, and checks that it is not refilled.
-fn takes_all(context: &Context, server: &Server, client: &End, count: u64) -> Result<()> {
-    (0..count).try_for_each(|_| send_to_srq(context, client))?;
-    context.until("all receives are taken", || Ok(server.srq.query()?.available == 0))?;
-    let refilled = server.srq.post_recv(&[server.lmr.segment(0, LENGTH)], 99);
-    refused_as(refilled, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_SRQ)?;
-    empty(&server.recv)
-}
-
-fn refilled(context: &Context) -> Result<()> {
-    let (server, gated, client) = gated_by_srq(context, 16)?;
-    takes_all(context, &server, &client, 16)?;
-    same("outstanding", server.srq.query()?.outstanding, 16)?;
-    gated.ready()?;
-    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
-    (0..16).try_for_each(|cookie| server.takes(context, &gated, cookie))?;
-    empty(&server.recv)?;
-    // Now there is room again.
-    server.post(16..32)?;
-    (0..16).try_for_each(|_| send_to_srq(context, &client))?;
-    (16..32).try_for_each(|cookie| server.takes(context, &gated, cookie))?;
-    same("outstanding", server.srq.query()?.outstanding, 0)
-}
-
-fn lengthened(context: &Context) -> Result<()> {
-    let (server, gated, client) = gated_by_srq(context, 8)?;
-    takes_all(context, &server, &client, 8)?;
-    for (from, to) in [(8, 20), (20, 90)] {
-        server.srq.resize(to as u32)?;
-        server.post(from..to)?;
-        takes_all(context, &server, &client, to - from)?;
-    }
-    refused(server.srq.resize(89), Type::INVALID_STATE)?;
-    gated.ready()?;
-    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
-    (0..90).try_for_each(|cookie| server.takes(context, &gated, cookie))?;
-    empty(&server.recv)
 }
 
 fn peer_disconnects(context: &Context) -> Result<()> {

@@ -63,9 +63,8 @@ fn counted(context: &Context) -> Result<()> {
     as_tenant(|| {
         let ia = context.open()?;
         let ready = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
-        let evds = (0..40)
-            .map(|_| ia.create_evd(EvdFlags::SOFTWARE, 4))
-            .collect::<Result<Vec<_>, _>>()?;
+        let evds =
+            (0..40).map(|_| ia.create_evd(EvdFlags::SOFTWARE, 4)).collect::<Result<Vec<_>, _>>()?;
         let mut ring = Ring::new(64)?;
         ring.provide_buffers(4, 4)?;
         let room = LIMIT - OF_ADAPTER - 41;

@@ -53,7 +53,10 @@ fn run(context: &Context, pair: &Pair) -> Result<Seen> {
     let (mut seen, start) = (Seen::default(), Instant::now());
     let mut posts = 0;
     while !seen.is_over {
-        ensure!(start.elapsed() < context.patience(), "no command has shown the end of the connection");
+        ensure!(
+            start.elapsed() < context.patience(),
+            "no command has shown the end of the connection"
+        );
         if posts == 0 {
             ring.post(&server.ep, &[Dto::recv(&into, 1, none)], POST)?;
             ring.post(&client.ep, &[Dto::send(&from, 1, none)], POST)?;

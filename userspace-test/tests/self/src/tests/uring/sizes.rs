@@ -85,7 +85,8 @@ fn streams(context: &Context) -> Result<()> {
         bytes.resize(length);
         bytes.set_u32(0, length as u32);
         change(&mut bytes);
-        let stream = stream_entry(evd.device().as_raw_fd(), bytes.as_mut().as_mut_ptr() as u64, 0, 3);
+        let stream =
+            stream_entry(evd.device().as_raw_fd(), bytes.as_mut().as_mut_ptr() as u64, 0, 3);
         let op = request(number(call::URING_STREAM), length);
         let stream = with_words(stream, &[(2, op)]);
         same("stream", run(&mut ring, stream)?, result)?;

@@ -80,10 +80,8 @@ fn placed<M: 'static>(mut message: M) -> &'static mut Place<M> {
 
 /// Returns the answer of a message whose command has completed with `result`.
 fn outcome(result: i32, header: kdapl_hdr) -> Result<(), Error> {
-    let errno = |errno| Error::Transport {
-        call: "command",
-        source: io::Error::from_raw_os_error(errno),
-    };
+    let errno =
+        |errno| Error::Transport { call: "command", source: io::Error::from_raw_os_error(errno) };
     match result {
         // The descriptor is that of another file.
         0 if header.ret == UNANSWERED => Err(errno(libc::ENOTTY)),
@@ -224,7 +222,9 @@ impl Commands {
         let mut completion = self.run(entry, Self::post);
         if cqueue::more(completion.flags()) {
             let found = self.cancel_command();
-            completion = self.completion(COMMAND);
+            while cqueue::more(completion.flags()) {
+                completion = self.completion(COMMAND);
+            }
             if found.is_ok() && completion.result() == -libc::ECANCELED {
                 return Ok(());
             }
