@@ -194,8 +194,14 @@ impl Commands {
         self.forget_events();
         let answered = message.read();
         let result = outcome(completion.result(), answered.hdr);
-        if !matches!(result, Err(Error::Transport { .. })) {
-            self.posted += answered.posted;
+        match &result {
+            // As for the ioctl: an event or an answer that cannot be copied out hides the number.
+            Err(error) if error.errno() == Some(libc::EFAULT) => {
+                let status = self.end.ep.status();
+                self.posted = status.map_or(0, |status| status.recv_outstanding);
+            }
+            Err(Error::Transport { .. }) => {}
+            _ => self.posted += answered.posted,
         }
         // As for the ioctl: if the second DTO cannot be read, an errno would hide the first one.
         match result {
@@ -221,12 +227,12 @@ impl Commands {
         let entry = stream_entry(self.device(), message.address(), 0, COMMAND);
         let mut completion = self.run(entry, Self::post);
         if cqueue::more(completion.flags()) {
-            let found = self.cancel_command();
+            let found = self.end_command();
             while cqueue::more(completion.flags()) {
                 completion = self.completion(COMMAND);
             }
-            if found.is_ok() && completion.result() == -libc::ECANCELED {
-                return Ok(());
+            if completion.result() == -libc::ECANCELED {
+                return found.map(drop);
             }
         }
         self.forget_events();
@@ -258,6 +264,15 @@ impl Commands {
         outcome(result, message.read().hdr).map(|()| message.read().found)
     }
 
+    /// Cancels the command, and once more if that fails. Returns the first result.
+    fn end_command(&mut self) -> Result<u32, Error> {
+        let found = self.cancel_command();
+        if found.is_err() {
+            let _ = self.cancel_command();
+        }
+        found
+    }
+
     /// Cancels a wait.
     fn cancel(&mut self) -> Result<(), Error> {
         let event = placed(kdapl_event::default());
@@ -266,9 +281,9 @@ impl Commands {
         let message = placed(message);
         let wait = entry(self.device(), EVD_WAIT.request(), [message.address(), 0], COMMAND);
         self.submit_entry(&wait);
-        let found = self.cancel_command()?;
+        let found = self.end_command();
         let completion = self.completion(COMMAND);
-        match (found, completion.result()) {
+        match (found?, completion.result()) {
             (1, result) if result == -libc::ECANCELED => Ok(()),
             // The wait was refused.
             (_, result) if result == -libc::ENOMEM => Err(without_memory()),
