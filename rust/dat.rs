@@ -67,7 +67,7 @@
 //! | `Pz::regions` | spinlock, irq-safe | the memory that LMR contexts of a Protection Zone name |
 //! | `Pz::bound` | spinlock, irq-safe | the memory that RMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
-//! | `EpContext::past_traffic` | spinlock, irq-safe | counts of Endpoints that were freed |
+//! | `EpContext::totals` | spinlock, irq-safe | counts of the DTOs of all Endpoints |
 //!
 //! No other lock is taken while one of these is held:
 //!

@@ -16,7 +16,8 @@ use crate::{
     sys::{
         mapped_memory::Area,
         net::NetRef,
-        uring::Registry, //
+        uring::Registry,
+        user::FixedCharge, //
     },
 };
 use kdapl_bindings::{
@@ -66,6 +67,16 @@ impl Client {
     /// INVALID_HANDLE (IA) if the file has no open IA.
     pub(super) fn ia(&self) -> DatResult<Arc<Ia>> {
         self.ia.lock().clone().ok_or(Self::without_ia())
+    }
+
+    /// Charges one object to the user that has opened the IA of the file. `None` without an IA.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` above the user's limit.
+    pub(super) fn hold_object(&self) -> Result<Option<FixedCharge>> {
+        let ia = self.ia.lock().clone();
+        ia.map(|ia| ia.hold_object()).transpose()
     }
 
     /// Returns the object with this handle. The lock keeps the IA meanwhile, which is cheaper than

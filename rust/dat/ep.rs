@@ -99,7 +99,8 @@ use super::{
         PrivateData,
         SlotStorage, //
     },
-    evd::Demand, //
+    evd::Demand,
+    srq::Holder, //
 };
 use crate::{
     dat::prelude::*,
@@ -196,6 +197,8 @@ struct Inner {
     gate: ReadyGate,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
     held: HeldQueue,
+    /// Counts them for the SRQ, if they are taken from one.
+    holder: Option<Holder>,
     /// Number of resets. Work requests carry its low bits.
     life: u32,
     /// Effects that the work item has not carried out yet.
@@ -242,6 +245,7 @@ impl Inner {
             traffic: Traffic::default(),
             gate: ReadyGate::Open,
             held: HeldQueue::new(KVVec::new()),
+            holder: None,
             life: 0,
             pending_effects: None,
             preposted_count: Some(0),

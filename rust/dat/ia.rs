@@ -57,6 +57,7 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
+        allowance::Item,
         ep::Close,
         handle::{
             Handle,
@@ -72,7 +73,8 @@ use crate::{
             Counted, //
         },
         net::NetRef,
-        random::random_u64, //
+        random::random_u64,
+        user::FixedCharge, //
     },
 };
 
@@ -151,6 +153,15 @@ impl Ia {
         device
             .watch(self.clone())
             .inspect_err(|_| self.listing.end())
+    }
+
+    /// Charges one more object to the user of the adapter, for memory that outlives the adapter.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` above the user's limit.
+    pub(crate) fn hold_object(&self) -> Result<FixedCharge> {
+        self.base.user().hold(Item::Object, 1)
     }
 
     /// Creates an adapter with its tables and its asynchronous EVD.

@@ -5,6 +5,7 @@
 //! A completion names the slot of the receive and, by an identity, the queue pair (QP) that has
 //! taken it. So an SRQ knows the Endpoint of each QP: see [`member`].
 
+mod hold;
 mod lost;
 mod member;
 mod members;
@@ -16,6 +17,7 @@ mod watermark;
 pub(crate) use self::post::Receive;
 
 pub(in crate::dat) use self::{
+    hold::Holder,
     member::{
         Membership, //
         TakenReceive,
@@ -91,7 +93,7 @@ pub(crate) struct Param {
     pub(crate) low_watermark: u32,
     /// Receives that an Endpoint may take.
     pub(crate) available: u32,
-    /// Receives whose event the consumer has not taken.
+    /// Receives whose event the consumer has not taken, also because an Endpoint holds it back.
     pub(crate) outstanding: u32,
 }
 
@@ -104,6 +106,8 @@ struct Inner {
     /// LMR contexts of the receives, if the consumer is a kernel module.
     named: Contexts,
     members: Members,
+    /// Number of Endpoints that may hold receives back.
+    holders: u32,
     /// Number of Endpoints' QPs that ever used the SRQ.
     serial: u64,
     loss: Loss,
@@ -147,6 +151,7 @@ impl Inner {
             receives: SharedReceives::new(SlotStorage::new(slots, flags)?),
             named: contexts(slots_named(ia, slots), attr.max_recv_iov, flags)?,
             members: Members::new(),
+            holders: 0,
             serial: 0,
             loss: Loss::default(),
             pz: None,
@@ -259,7 +264,9 @@ impl Srq {
             },
             low_watermark: self.watermark.get(),
             available,
-            outstanding: available.saturating_add(queued),
+            outstanding: available
+                .saturating_add(inner.receives.held())
+                .saturating_add(queued),
         })
     }
 

@@ -149,6 +149,7 @@ void kdapl_helper_uring_describe(struct io_uring_cmd *cmd, unsigned int issue_fl
 void *kdapl_helper_uring_pending(struct io_uring_cmd *cmd);
 void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issue_flags,
 				     void *pending, kdapl_uring_run_t run);
+void kdapl_helper_uring_end_cancels(struct io_uring_cmd *cmd);
 void kdapl_helper_uring_run_in_task(struct io_uring_cmd *cmd);
 void kdapl_helper_uring_done(struct io_uring_cmd *cmd, s32 result, unsigned int issue_flags);
 int kdapl_helper_uring_select(struct io_uring_cmd *cmd, u16 group, unsigned int issue_flags,
@@ -200,6 +201,7 @@ bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 /* task.c */
 bool kdapl_helper_may_raw_io(void);
 bool kdapl_helper_is_killed(void);
+bool kdapl_helper_is_ending(void);
 void kdapl_helper_cond_resched(void);
 
 /* uaccess.c */

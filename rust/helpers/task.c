@@ -16,6 +16,13 @@ bool kdapl_helper_is_killed(void)
 	return fatal_signal_pending(current);
 }
 
+/* As above, and after the process has begun to exit, which takes the signal from the queue. */
+bool kdapl_helper_is_ending(void)
+{
+	return fatal_signal_pending(current) ||
+	       READ_ONCE(current->signal->flags) & SIGNAL_GROUP_EXIT;
+}
+
 void kdapl_helper_cond_resched(void)
 {
 	cond_resched();

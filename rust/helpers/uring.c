@@ -58,6 +58,20 @@ void kdapl_helper_uring_make_pending(struct io_uring_cmd *cmd, unsigned int issu
 	io_uring_cmd_mark_cancelable(cmd, issue_flags);
 }
 
+/*
+ * Ends io_uring's calls to cancel the command, of which this is the first one. io_uring repeats
+ * them without a pause until the command is completed. The task that completes it may be stopped.
+ *
+ * Context: such a call, with the lock of the ring.
+ */
+void kdapl_helper_uring_end_cancels(struct io_uring_cmd *cmd)
+{
+	if (!(cmd->flags & IORING_URING_CMD_CANCELABLE))
+		return;
+	cmd->flags &= ~IORING_URING_CMD_CANCELABLE;
+	hlist_del(&cmd_to_io_kiocb(cmd)->hash_node);
+}
+
 static void kdapl_uring_in_task(struct io_tw_req req, io_tw_token_t tw)
 {
 	struct io_uring_cmd *cmd = io_uring_cmd_from_tw(req);

@@ -114,7 +114,9 @@ export! {
 
     /// `dat_srq_resize`.
     fn dat_srq_resize(srq: KernelHandle, max_recv_dtos: i32) {
-        Adapter::object::<Srq>(srq)?.resize(number(max_recv_dtos))
+        let (adapter, srq) = Adapter::of_object::<Srq>(srq)?;
+        let srq = adapter.ia.get::<Srq>(srq)?;
+        adapter.ia.resize_srq(&srq, number(max_recv_dtos))
     }
 
     /// `dat_srq_set_lw`.

@@ -59,6 +59,20 @@ impl<S: DerefMut<Target = [Held]>> HeldReceives<S> {
         }
     }
 
+    /// Moves the events into longer storage. Returns the shorter one, which is not needed.
+    pub(crate) fn grow(&mut self, mut storage: S) -> S {
+        if storage.len() < self.storage.len() {
+            return storage;
+        }
+        let (before, after) = self.storage.split_at(self.oldest.min(self.storage.len()));
+        let in_order = after.iter().chain(before);
+        for (new, old) in storage.iter_mut().zip(in_order) {
+            *new = *old;
+        }
+        self.oldest = 0;
+        core::mem::replace(&mut self.storage, storage)
+    }
+
     /// Returns whether no event is held back.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0

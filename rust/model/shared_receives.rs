@@ -27,6 +27,9 @@ pub(crate) struct SharedReceives<S> {
     slots: DtoSlots<S>,
     /// Largest number of receives. The storage may have more slots after the queue was shortened.
     limit: u32,
+    /// Receives that were taken, and whose events are not reported yet: see
+    /// [`SharedReceives::hold`].
+    held: u32,
     /// Number of receives that were posted.
     posts: u64,
     /// Number of the newest receive that has completed.
@@ -41,6 +44,7 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         Self {
             slots,
             limit,
+            held: 0,
             posts: 0,
             newest: 0,
         }
@@ -66,9 +70,30 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         self.slots.find_busy(from)
     }
 
+    /// Returns the number of receives that were taken, and whose events are not reported yet.
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// Counts a receive that was taken, and whose event is held back. It leaves no room for
+    /// another: so an Endpoint never holds back more receives than the queue may have.
+    pub(crate) fn hold(&mut self) {
+        self.held = self.held.saturating_add(1);
+    }
+
+    /// Uncounts held receives.
+    pub(crate) fn release(&mut self, count: u32) {
+        self.held = self.held.saturating_sub(count);
+    }
+
+    /// Returns the number of receives that leave no room for others.
+    fn in_use(&self) -> u32 {
+        self.posted().saturating_add(self.held)
+    }
+
     /// Allocates a slot for a receive; `None` at the limit.
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
-        if self.posted() >= self.limit {
+        if self.in_use() >= self.limit {
             return None;
         }
         let posts = self.posts.saturating_add(1);
@@ -131,9 +156,9 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
     }
 
     /// Changes the limit within the storage. Returns `false`, and changes nothing, if the storage
-    /// has fewer slots or more receives are posted.
+    /// has fewer slots or more receives are posted or held.
     pub(crate) fn set_limit(&mut self, limit: u32) -> bool {
-        let fits = limit <= self.capacity() && self.posted() <= limit;
+        let fits = limit <= self.capacity() && self.in_use() <= limit;
         if fits {
             self.limit = limit;
         }

@@ -25,6 +25,18 @@ impl Transfers {
         self.dtos = self.dtos.wrapping_add(dtos);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
+
+    fn advance_to(&mut self, other: &Self) {
+        advance(&mut self.dtos, other.dtos);
+        advance(&mut self.bytes, other.bytes);
+    }
+}
+
+/// Sets a count to a value of a later time, unless that is lower. Counts wrap around.
+fn advance(count: &mut u64, value: u64) {
+    if value.wrapping_sub(*count) <= u64::MAX / 2 {
+        *count = value;
+    }
 }
 
 /// Counts of the completed DTOs of an Endpoint, or of several.
@@ -57,5 +69,42 @@ impl Traffic {
         self.requests.add(other.requests.dtos, other.requests.bytes);
         self.receives.add(other.receives.dtos, other.receives.bytes);
         self.failures = self.failures.wrapping_add(other.failures);
+    }
+
+    /// Sets each count to that of a later time, unless that is lower.
+    fn advance_to(&mut self, other: &Self) {
+        self.requests.advance_to(&other.requests);
+        self.receives.advance_to(&other.receives);
+        advance(&mut self.failures, other.failures);
+    }
+}
+
+/// Counts of all Endpoints of an Interface Adapter.
+///
+/// A reader adds the counts of the Endpoints one after the other. Those of an Endpoint that is freed
+/// meanwhile may be missing in its sum. So a sum that is lower than an earlier one is not reported.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    /// Counts of Endpoints that were freed.
+    past: Traffic,
+    /// Counts that were reported last.
+    reported: Traffic,
+}
+
+impl Totals {
+    /// Adds the counts of an Endpoint that was freed.
+    pub(crate) fn add_past(&mut self, endpoint: &Traffic) {
+        self.past.add(endpoint);
+    }
+
+    /// Returns the counts of Endpoints that were freed. A reader adds those of the others.
+    pub(crate) fn past(&self) -> Traffic {
+        self.past
+    }
+
+    /// Returns the counts to report for this sum.
+    pub(crate) fn report(&mut self, sum: &Traffic) -> Traffic {
+        self.reported.advance_to(sum);
+        self.reported
     }
 }

@@ -43,6 +43,14 @@ pub(crate) fn is_killed() -> bool {
     unsafe { bindings::kdapl_helper_is_killed() }
 }
 
+/// Returns whether the process of the running task was killed, or exits.
+///
+/// Context: process.
+pub(crate) fn is_ending() -> bool {
+    // SAFETY: The helper only reads the running task.
+    unsafe { bindings::kdapl_helper_is_ending() }
+}
+
 /// Yields the CPU if the scheduler has requested it.
 ///
 /// Context: process; sleeps.

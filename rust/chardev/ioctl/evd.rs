@@ -166,7 +166,8 @@ fn deliver(
     events.array.write(0, &record)?;
     let mut taken = Taken { taken: 1, nmore };
     if events.max > 1 && nmore != 0 {
-        deliver_more(evd, events, &mut taken);
+        // The first one was delivered.
+        let _ = deliver_more(evd, events, &mut taken);
     }
     if taken.nmore != 0 {
         evd.hand_over();
@@ -176,31 +177,44 @@ fn deliver(
 
 /// Takes queued events until the queue is empty or the array is full. Takes none if another thread
 /// was faster.
-pub(super) fn take_queued(evd: &Arc<Evd>, events: &EventArray) -> Taken {
+///
+/// # Errors
+///
+/// `EFAULT` if none could be copied, because the memory was unmapped after a check.
+pub(super) fn take_queued(evd: &Arc<Evd>, events: &EventArray) -> Result<Taken> {
     let mut taken = Taken { taken: 0, nmore: 1 };
-    deliver_more(evd, events, &mut taken);
-    taken
+    let result = deliver_more(evd, events, &mut taken);
+    match taken.taken {
+        0 => result.map(|()| taken),
+        _ => Ok(taken),
+    }
 }
 
 /// Takes further events until the queue is empty or the array is full.
+///
+/// # Errors
+///
+/// `EFAULT` if the memory was unmapped after the check.
 #[inline(never)]
-fn deliver_more(evd: &Arc<Evd>, events: &EventArray, taken: &mut Taken) {
+fn deliver_more(evd: &Arc<Evd>, events: &EventArray, taken: &mut Taken) -> Result {
     while taken.taken < events.max && taken.nmore != 0 {
         let room = events.max.wrapping_sub(taken.taken);
         let most = events.array.may_write_some(taken.taken, room.min(AT_ONCE));
         // An event that cannot be copied out stays in the queue. The next call reports the fault.
         if most == 0 {
-            return;
+            return Ok(());
         }
         let mut records = Records::<{ AT_ONCE as usize }>::new();
         let (count, nmore) = evd.dequeue_queued(most, &mut records);
         taken.nmore = nmore;
-        // None if another thread has taken them, or the memory was unmapped after the check.
-        if count == 0 || records.write(&events.array, taken.taken).is_err() {
-            return;
+        // None if another thread has taken them.
+        if count == 0 {
+            return Ok(());
         }
+        records.write(&events.array, taken.taken)?;
         taken.taken = taken.taken.wrapping_add(count);
     }
+    Ok(())
 }
 
 /// Waits for events and takes them.

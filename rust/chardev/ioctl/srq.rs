@@ -84,7 +84,9 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_srq_query) -> Cal
 
 pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_srq_number) -> CallResult {
     zero(message.pad)?;
-    Ok(find(client, message.handle)?.resize(message.number)?)
+    let ia = client.ia()?;
+    let srq = ia.get::<Srq>(message.handle)?;
+    Ok(ia.resize_srq(&srq, message.number)?)
 }
 
 pub(super) fn set_low_watermark(

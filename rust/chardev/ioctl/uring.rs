@@ -114,10 +114,12 @@ impl Issued<'_> {
         }
     }
 
-    /// Starts a task that may have to wait.
+    /// Starts a task that may have to wait. A command that waits is an object of the user that has
+    /// opened the adapter: it keeps memory of its EVD or CNO, also after the adapter was closed.
     fn start(&self, task: impl Task + 'static) -> Result<i32> {
-        let task = KBox::new(task, GFP_KERNEL_ACCOUNT)?;
-        uring::start(self.command, self.request, self.client.commands(), task)
+        let commands = self.client.commands();
+        let charge = || self.client.hold_object();
+        uring::start(self.command, self.request, commands, task, charge)
     }
 
     /// Cancels the pending commands with the user data of the message.

@@ -118,6 +118,15 @@ impl<T> Inner<T> {
             self.entries.give_back();
         }
     }
+
+    /// Takes the storage of a closed table without handles, which files of EVDs keep. The caller
+    /// drops it after the lock.
+    fn take_unused(&mut self) -> Storage<T> {
+        if !self.closed {
+            return Storage::new();
+        }
+        self.table.replace_unused(Storage::new())
+    }
 }
 
 /// Table of the objects of one kind, by handle.
@@ -382,6 +391,10 @@ impl<T: Object> Reservation<T> {
 
 impl<T: Object> Drop for Reservation<T> {
     fn drop(&mut self) {
-        self.objects.inner.lock().abandon(self.handle);
+        let mut inner = self.objects.inner.lock();
+        inner.abandon(self.handle);
+        let unused = inner.take_unused();
+        drop(inner);
+        drop(unused);
     }
 }

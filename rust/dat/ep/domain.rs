@@ -28,7 +28,10 @@ use crate::{
             WrId, //
         },
         stat::ConnectionCounts,
-        traffic::Traffic, //
+        traffic::{
+            Totals,
+            Traffic, //
+        },
     },
     rdma::wc::Wc,
     sys::lock::{
@@ -64,9 +67,9 @@ pub(crate) struct EpContext {
     pub(super) established: Atomic<i64>,
     /// Number of connections that have ended with BROKEN.
     pub(super) broken: Atomic<i64>,
-    /// DTOs of Endpoints that were freed.
+    /// Counts of the DTOs of all Endpoints.
     #[pin]
-    pub(super) past_traffic: SpinLockIrq<Traffic>,
+    pub(super) totals: SpinLockIrq<Totals>,
     /// Number of threads that end Endpoints, whose handles are invalid already.
     pub(super) ends: Atomic<i32>,
     #[pin]
@@ -96,7 +99,7 @@ impl EpContext {
                 connections: Atomic::new(0),
                 established: Atomic::new(0),
                 broken: Atomic::new(0),
-                past_traffic <- new_spinlock_irq!(Traffic::default(), "EpContext::past_traffic"),
+                totals <- new_spinlock_irq!(Totals::default(), "EpContext::totals"),
                 ends: Atomic::new(0),
                 watch <- new_delayed_work!("EpContext::watch"),
             }),
@@ -116,7 +119,12 @@ impl EpContext {
 
     /// Returns the counts of the Endpoints that were freed.
     pub(in crate::dat) fn past_traffic(&self) -> Traffic {
-        *self.past_traffic.lock()
+        self.totals.lock().past()
+    }
+
+    /// Returns the counts to report for this sum: see [`Totals`].
+    pub(in crate::dat) fn report_traffic(&self, sum: &Traffic) -> Traffic {
+        self.totals.lock().report(sum)
     }
 
     /// Reports an asynchronous event. Context: any, including hard IRQ.
@@ -142,10 +150,13 @@ impl Receivers {
         completion: &Wc,
         direct: &mut DirectEvent<'_>,
     ) {
-        let srq = self.srqs.get_by_short_generation(wr.srq, wr.generation);
-        let Some(consumer) = srq.and_then(|srq| srq.complete(wr.slot, completion.qp())) else {
+        let Some(srq) = self.srqs.get_by_short_generation(wr.srq, wr.generation) else {
             return;
         };
+        let Some(consumer) = srq.complete(wr.slot, completion.qp()) else {
+            return;
+        };
+        let _taken = srq.taken(consumer.is_counted);
         if let Ok(ep) = self.eps.get(consumer.ep.into_raw()) {
             ep.complete_shared(evd, &consumer, completion, direct);
         }

@@ -135,7 +135,7 @@ impl Ep {
         let parts = {
             let mut inner = self.inner.lock();
             let traffic = core::mem::take(&mut inner.traffic);
-            self.domain.past_traffic.lock().add(&traffic);
+            self.domain.totals.lock().add_past(&traffic);
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),
@@ -146,6 +146,7 @@ impl Ep {
                 core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::none())),
                 core::mem::replace(&mut inner.named, Named::none()),
                 core::mem::replace(&mut inner.held, HeldQueue::new(KVVec::new())),
+                inner.holder.take(),
             )
         };
         drop(parts);

@@ -108,9 +108,13 @@ impl Evd {
         let Some(ring) = self.queue.mapped.as_ref() else {
             return;
         };
-        let Some(head) = ring.head().filter(|head| *head != consumer.known_taken) else {
-            return;
+        let Some(head) = ring.head() else {
+            // The process has lost its events by an invalid index. They take no room any more.
+            return self.wake_writers();
         };
+        if head == consumer.known_taken {
+            return;
+        }
         if self.queue.receive_reports.load(Relaxed) != 0 {
             // The slots are not reused: nothing is handed over meanwhile.
             let count = head.wrapping_sub(consumer.known_taken).min(ring.slots());

@@ -57,6 +57,23 @@ impl Ia {
         Pz::create(&self.base, &self.pzs)
     }
 
+    /// Implements `dat_srq_resize`: [`Srq::resize`].
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Srq::resize`].
+    pub(crate) fn resize_srq(&self, srq: &Arc<Srq>, max_recv_dtos: u32) -> DatResult {
+        srq.resize(max_recv_dtos, |longer| {
+            let mut result = Ok(());
+            self.eps().for_each(|ep| {
+                if result.is_ok() {
+                    result = ep.lengthen_held(srq.handle(), longer);
+                }
+            });
+            result
+        })
+    }
+
     pub(super) fn use_pz(&self, pz: u64) -> DatResult<InUse<Pz>> {
         self.pzs.use_as(pz, Subtype::InvalidHandlePz)
     }

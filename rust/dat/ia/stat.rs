@@ -3,7 +3,7 @@
 //! Statistics of an adapter, for `KDAPL_IA_STAT`.
 //!
 //! The numbers are read one after the other while the consumer goes on, so they are not of one
-//! moment.
+//! moment. Counts of what has happened never decrease.
 
 use super::Ia;
 use crate::{
@@ -62,6 +62,7 @@ impl Listed for Ia {
             memory: 0,
         };
         self.eps().for_each(|ep| ep.add_to(&mut stat));
+        stat.traffic = endpoints.report_traffic(&stat.traffic);
         self.evds().for_each(|evd| {
             stat.events = stat.events.wrapping_add(evd.queued().into());
             stat.waiters = stat.waiters.saturating_add(evd.has_waiter().into());

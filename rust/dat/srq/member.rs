@@ -43,6 +43,8 @@ pub(in crate::dat) struct TakenReceive {
     pub(in crate::dat) dto: Dto,
     pub(in crate::dat) ep: Handle,
     pub(in crate::dat) life: u32,
+    /// The receive counts as held: see [`Srq::taken`].
+    pub(in crate::dat) is_counted: bool,
 }
 
 /// Membership of a QP, which it owns until it is destroyed.
@@ -137,11 +139,17 @@ impl Srq {
         let (dto, number) = inner.receives.complete(slot)?;
         let member = inner.members.get_mut(qp)?;
         member.newest = number;
-        Some(TakenReceive {
+        let taken = TakenReceive {
             dto,
             ep: member.ep,
             life: member.life,
-        })
+            is_counted: inner.holders != 0,
+        };
+        if taken.is_counted {
+            // Its Endpoint may hold it back. Nothing is posted in its place meanwhile.
+            inner.receives.hold();
+        }
+        Some(taken)
     }
 
     /// Returns the Endpoint of a QP.

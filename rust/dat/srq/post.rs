@@ -47,7 +47,8 @@ impl Srq {
     /// * LENGTH_ERROR if the segments are longer than the device can transfer;
     /// * PROTECTION_VIOLATION for a segment outside the LMRs of the Protection Zone;
     /// * PRIVILEGES_VIOLATION for a segment whose LMR is not writable;
-    /// * INSUFFICIENT_RESOURCES (SRQ) if as many receives are posted as the SRQ holds;
+    /// * INSUFFICIENT_RESOURCES (SRQ) if as many receives are posted, or held back by Endpoints, as
+    ///   the SRQ holds;
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn post(&self, receive: &Receive<'_>) -> DatResult {
         match self.post_at_once(receive) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Changes the number of receives that an SRQ holds.
+//! Resizes Shared Receive Queues (SRQ).
 
 use super::{
     refused,
@@ -12,7 +12,7 @@ use crate::dat::{
         IaBase,
         SlotStorage, //
     },
-    prelude::*,
+    prelude::*, //
 };
 
 /// Returns the number of slots whose LMR contexts are kept: those of a process are not.
@@ -24,7 +24,8 @@ pub(super) fn slots_named(ia: &IaBase, slots: u32) -> u32 {
 }
 
 impl Srq {
-    /// Changes the number of receives that the SRQ holds: `dat_srq_resize`.
+    /// Changes the number of receives that the SRQ holds: `dat_srq_resize`. `lengthen` gets a
+    /// larger number, and makes room for the events that the Endpoints may have to hold back.
     ///
     /// Context: process; sleeps.
     ///
@@ -35,7 +36,11 @@ impl Srq {
     /// * MODEL_NOT_SUPPORTED if the driver cannot lengthen the queue;
     /// * INSUFFICIENT_RESOURCES (EVD) if a completion queue has too little room for the
     ///   completions; (memory) without memory or above a limit of the user.
-    pub(crate) fn resize(self: &Arc<Self>, max_recv_dtos: u32) -> DatResult {
+    pub(in crate::dat) fn resize(
+        self: &Arc<Self>,
+        max_recv_dtos: u32,
+        lengthen: impl FnOnce(u32) -> DatResult,
+    ) -> DatResult {
         if !(1..=self.ia.attr().max_recv_per_srq).contains(&max_recv_dtos) {
             return Err(DatError::Invalid(Arg::Qlen));
         }
@@ -57,6 +62,9 @@ impl Srq {
                 (inner.receives.grow(storage), inner.named.grow(named))
             };
             drop(old);
+        }
+        if max_recv_dtos > self.limit() {
+            lengthen(max_recv_dtos)?;
         }
         // A shorter queue keeps its memory: the receives keep their slots.
         if self.inner.lock().receives.set_limit(max_recv_dtos) {

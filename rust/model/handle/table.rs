@@ -54,6 +54,8 @@ pub(crate) struct HandleTable<T, S> {
     next_unused: u32,
     /// Number of objects.
     live: u32,
+    /// Number of reserved handles.
+    reserved: u32,
     /// Generation of the next handle.
     generation: u64,
     objects: core::marker::PhantomData<T>,
@@ -69,6 +71,7 @@ impl<T, S: TableStorage<T>> HandleTable<T, S> {
             free: None,
             next_unused: 0,
             live: 0,
+            reserved: 0,
             generation: salt & GENERATION_MASK,
             objects: core::marker::PhantomData,
         }
@@ -82,6 +85,16 @@ impl<T, S: TableStorage<T>> HandleTable<T, S> {
     /// Returns the number of objects.
     pub(crate) fn len(&self) -> u32 {
         self.live
+    }
+
+    /// Exchanges the storage of a table without handles for an empty one. Returns `empty` if there
+    /// are handles.
+    pub(crate) fn replace_unused(&mut self, empty: S) -> S {
+        if self.live != 0 || self.reserved != 0 {
+            return empty;
+        }
+        (self.free, self.next_unused) = (None, 0);
+        core::mem::replace(&mut self.storage, empty)
     }
 
     /// Reserves a handle for an object that is being created.
@@ -111,6 +124,7 @@ impl<T, S: TableStorage<T>> HandleTable<T, S> {
             self.next_unused = index.wrapping_add(1);
         }
         self.generation = self.generation.wrapping_add(1) & GENERATION_MASK;
+        self.reserved = self.reserved.wrapping_add(1);
         Some(handle)
     }
 
@@ -124,6 +138,7 @@ impl<T, S: TableStorage<T>> HandleTable<T, S> {
             Some(entry) if entry.is_reserved(handle) => {
                 entry.0 = Content::Live(handle, object);
                 self.live = self.live.wrapping_add(1);
+                self.reserved = self.reserved.wrapping_sub(1);
                 Ok(())
             }
             Some(_) | None => Err(object),
@@ -138,6 +153,7 @@ impl<T, S: TableStorage<T>> HandleTable<T, S> {
             Some(entry) if entry.is_reserved(handle) => {
                 entry.0 = Content::Vacant(self.free);
                 self.free = Some(index);
+                self.reserved = self.reserved.wrapping_sub(1);
                 true
             }
             Some(_) | None => false,

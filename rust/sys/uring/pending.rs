@@ -18,12 +18,19 @@ use crate::{
         CommandState,
         WakeResult, //
     },
-    sys::wait::{
-        Deadline,
-        Wake, //
+    sys::{
+        task,
+        user::FixedCharge,
+        wait::{
+            Deadline,
+            Wake, //
+        }, //
     },
 };
-use core::ptr::NonNull;
+use core::{
+    mem::MaybeUninit,
+    ptr::NonNull, //
+};
 use kdapl_bindings as bindings;
 use kernel::{
     error::code::EIOCBQUEUED,
@@ -89,6 +96,11 @@ pub(crate) trait Task: Send {
 
     /// Returns the time-out.
     fn deadline(&self) -> Deadline;
+
+    /// Ends a command that cannot wait, because of this error. Returns its result.
+    ///
+    /// Context: as for [`Task::run`].
+    fn refuse(&mut self, error: Error) -> Result<i32>;
 }
 
 /// Fields of [`Pending`] for its owner.
@@ -96,6 +108,7 @@ struct Work {
     // The fields are dropped in this order.
     _timer: Option<ArcHrTimerHandle<Pending>>,
     task: KBox<dyn Task>,
+    _charge: Option<FixedCharge>,
 }
 
 /// A command that waits.
@@ -123,7 +136,7 @@ unsafe impl Send for Pending {}
 unsafe impl Sync for Pending {}
 
 /// Runs the task of a command that is being issued, and makes the command pending if it has to
-/// wait. Returns the value for io_uring.
+/// wait. Then `charge` charges its user. Returns the value for io_uring.
 ///
 /// A command that posts several completions may not run without the lock of its ring, so that it
 /// runs in its task only.
@@ -132,12 +145,14 @@ unsafe impl Sync for Pending {}
 ///
 /// # Errors
 ///
-/// `EIOCBQUEUED` if the command completes later; that of the task; `ENOMEM`.
-pub(crate) fn start(
+/// `EIOCBQUEUED` if the command completes later; that of the task, which also gets those of
+/// `charge` and `ENOMEM`.
+pub(crate) fn start<T: Task + 'static>(
     command: &Command<'_>,
     request: &Request,
     registry: &Arc<Registry>,
-    mut task: KBox<dyn Task>,
+    mut task: T,
+    charge: impl FnOnce() -> Result<Option<FixedCharge>>,
 ) -> Result<i32> {
     if request.is_locked() || request.multishot().is_none() {
         let expired = task.deadline().has_passed();
@@ -146,34 +161,68 @@ pub(crate) fn start(
             Progress::Wait | Progress::Yield => {}
         }
     }
-    let this = Pending::new(command, request, registry)?;
-    // From here on wake-ups leave notes: this function owns the command.
-    task.wake_by(this.clone())?;
-    registry.insert(this.key, this.clone())?;
-    let timer = task.deadline().nanos_left().map(|left| {
-        let timer: Arc<Pending> = this.clone();
-        timer.start(Delta::from_nanos(left))
-    });
-    *this.work.lock() = Some(Work {
-        _timer: timer,
-        task,
-    });
-    // INVARIANT: The pdu gets a reference. From here on io_uring may cancel.
-    // SAFETY: By the invariant of `Command`. `run` expects an `Arc<Pending>` as its argument.
-    unsafe {
-        bindings::kdapl_helper_uring_make_pending(
-            command.raw.as_ptr(),
-            command.flags,
-            this.clone().into_foreign(),
-            Some(run),
-        )
-    };
-    if request.is_locked() {
-        this.advance(command.flags);
-    } else {
-        this.run_in_task();
+    match Prepared::new(command, request, registry, &mut task, charge) {
+        Ok(prepared) => prepared.commit(command, request, task),
+        Err(error) => task.refuse(error),
     }
-    Err(EIOCBQUEUED)
+}
+
+/// All that a command needs to become pending. Nothing can fail afterwards.
+struct Prepared<T> {
+    pending: Arc<Pending>,
+    room: KBox<MaybeUninit<T>>,
+    charge: Option<FixedCharge>,
+}
+
+impl<T: Task + 'static> Prepared<T> {
+    /// Allocates it. From here on wake-ups leave notes: the caller owns the command.
+    fn new(
+        command: &Command<'_>,
+        request: &Request,
+        registry: &Arc<Registry>,
+        task: &mut T,
+        charge: impl FnOnce() -> Result<Option<FixedCharge>>,
+    ) -> Result<Self> {
+        let this = Self {
+            charge: charge()?,
+            room: KBox::new_uninit(GFP_KERNEL_ACCOUNT)?,
+            pending: Pending::new(command, request, registry)?,
+        };
+        task.wake_by(this.pending.clone())?;
+        registry.insert(this.pending.key, this.pending.clone())?;
+        Ok(this)
+    }
+
+    /// Makes the command pending. Returns the value for io_uring.
+    fn commit(self, command: &Command<'_>, request: &Request, task: T) -> Result<i32> {
+        let this = self.pending;
+        let timer = task.deadline().nanos_left().map(|left| {
+            let timer: Arc<Pending> = this.clone();
+            timer.start(Delta::from_nanos(left))
+        });
+        let task = KBox::write(self.room, task);
+        *this.work.lock() = Some(Work {
+            _timer: timer,
+            task,
+            _charge: self.charge,
+        });
+        // INVARIANT: The pdu gets a reference. From here on io_uring may cancel.
+        // SAFETY: By the invariant of `Command`. `run` expects an `Arc<Pending>` as its argument.
+        unsafe {
+            bindings::kdapl_helper_uring_make_pending(
+                command.raw.as_ptr(),
+                command.flags,
+                this.clone().into_foreign(),
+                Some(run),
+            )
+        };
+        if request.is_locked() {
+            this.advance(command.flags);
+        } else {
+            this.run_in_task();
+        }
+        Err(EIOCBQUEUED)
+    }
 }
 
 impl Pending {
@@ -205,9 +254,12 @@ impl Pending {
 
     /// Runs the task until it waits or is done. The caller owns the command, and holds the lock of
     /// its ring.
+    ///
+    /// A process that is killed leaves the kernel only when no task is to run again.
     fn advance(&self, flags: c_uint) {
         loop {
             let notes = self.state.begin();
+            let ends = notes.cancelled || task::is_ending();
             // SAFETY: By the type invariant; the caller owns the command.
             let command = unsafe { Command::from_raw(self.raw, flags) };
             let progress = match &mut *self.work.lock() {
@@ -216,7 +268,7 @@ impl Pending {
             };
             match progress {
                 Progress::Done(result) => return self.finish(result, flags),
-                Progress::Wait | Progress::Yield if notes.cancelled => {
+                Progress::Wait | Progress::Yield if ends => {
                     return self.finish(Err(cancelled()), flags)
                 }
                 Progress::Yield => return self.run_in_task(),
@@ -274,6 +326,8 @@ impl Pending {
     ///
     /// The caller is `file_operations.uring_cmd`, in a call to cancel.
     pub(crate) unsafe fn cancel(raw: NonNull<bindings::io_uring_cmd>, flags: c_uint) {
+        // SAFETY: By the safety requirement. One call leaves a note, or completes the command.
+        unsafe { bindings::kdapl_helper_uring_end_cancels(raw.as_ptr()) };
         // SAFETY: io_uring cancels pending commands only, whose pdu has a reference.
         let this = unsafe {
             let pending = bindings::kdapl_helper_uring_pending(raw.as_ptr());

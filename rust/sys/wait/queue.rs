@@ -20,6 +20,15 @@ use kernel::{
     types::Opaque, //
 };
 
+/// Events of `poll` that a wake-up announces.
+type PollEvents = bindings::__poll_t;
+
+/// Any event.
+const ANY: PollEvents = 0;
+/// A file can be read. Polls for other events sleep on, also with `EPOLLEXCLUSIVE`, with which a
+/// poll takes the place of a task.
+const READABLE: PollEvents = bindings::POLLIN | bindings::POLLRDNORM;
+
 /// A `wait_queue_head_t`.
 #[pin_data]
 pub(crate) struct Head {
@@ -60,7 +69,7 @@ impl Head {
     pub(super) fn wake_one_after_barrier(&self) {
         // SAFETY: The head is initialised and outlives this call.
         if unsafe { bindings::kdapl_helper_waitqueue_active(self.raw.get()) } {
-            self.wake(1);
+            self.wake(1, ANY);
         }
     }
 
@@ -70,8 +79,9 @@ impl Head {
         unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) }
     }
 
-    /// Wakes at most `alone` exclusive waiters, and all others. 0 wakes all waiters.
-    fn wake(&self, alone: i32) {
+    /// Wakes at most `alone` exclusive waiters, and all others; 0 wakes all waiters. Of the polls
+    /// only those for one of `events`.
+    fn wake(&self, alone: i32, events: PollEvents) {
         if !self.has_sleepers() {
             return;
         }
@@ -81,7 +91,8 @@ impl Head {
                 self.raw.get(),
                 bindings::TASK_NORMAL,
                 alone,
-                core::ptr::null_mut(),
+                // The kernel's `poll_to_key()`.
+                core::ptr::without_provenance_mut(events as usize),
             )
         };
     }
@@ -89,7 +100,7 @@ impl Head {
 
 impl Sleepers for Head {
     fn wake(&self) {
-        Head::wake(self, 0);
+        Head::wake(self, 0, ANY);
     }
 }
 
@@ -131,14 +142,14 @@ impl WaitQueue {
     /// Context: any, including hard IRQ. The caller must have made the condition true before. This
     /// function contains the full barrier between that store and the check for waiters.
     pub(crate) fn wake_all(&self) {
-        self.alarm.sleepers.wake(0);
+        self.alarm.sleepers.wake(0, ANY);
     }
 
-    /// Wakes one of the tasks in [`WaitQueue::wait`].
+    /// Wakes one of the tasks in [`WaitQueue::wait`], and the polls for something to read.
     ///
     /// Context: as for [`WaitQueue::wake_all`].
     pub(crate) fn wake_one(&self) {
-        self.alarm.sleepers.wake(1);
+        self.alarm.sleepers.wake(1, READABLE);
     }
 
     /// Sleeps until `ready` returns true, the deadline passes, or a signal is pending. The wait is

@@ -119,6 +119,12 @@ pub mod call {
     /// As above.
     pub const URING_STREAM: Call<kdapl_uring_stream> = Call::new("stream", IOC_KDAPL_URING_STREAM);
 
+    /// The requests that are commands only, as [`ALL`].
+    pub const COMMANDS: &[(&str, u32, usize)] = &[
+        (URING_CANCEL.name(), URING_CANCEL.request(), size_of::<kdapl_uring_cancel>()),
+        (URING_STREAM.name(), URING_STREAM.request(), size_of::<kdapl_uring_stream>()),
+    ];
+
     calls! {
         DEVICE_GET: kdapl_device = IOC_KDAPL_DEVICE_GET, "dat_registry_list_providers";
         PORT_GET: kdapl_port = IOC_KDAPL_PORT_GET, "port query";

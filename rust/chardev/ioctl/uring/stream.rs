@@ -66,6 +66,11 @@ impl Stream {
             .map(|()| 0)
     }
 
+    /// Ends the stream with an error of DAT.
+    fn end(&mut self, error: DatError) -> Result<i32> {
+        self.finish(Err(error.into()))
+    }
+
     /// Posts a completion with queued events. Events that have no buffer stay in the queue.
     ///
     /// # Errors
@@ -84,7 +89,7 @@ impl Stream {
             return Err(EINVAL);
         }
         let events = EventArray::new(address, room, size).map_err(|_| EFAULT)?;
-        let Taken { taken, .. } = evd::take_queued(self.waiting.evd(), &events);
+        let Taken { taken, .. } = evd::take_queued(self.waiting.evd(), &events)?;
         let id = buffer.id();
         let bytes = taken.wrapping_mul(size);
         if taken == 0 || buffer.post(bytes as usize) {
@@ -106,14 +111,11 @@ impl Task for Stream {
             let mut again = false;
             match self.waiting.look(&mut again) {
                 Poll::Pending if expired => {
-                    let error = DatError::from(Kind::TimeoutExpired);
-                    return Progress::Done(self.finish(Err(error.into())));
+                    return Progress::Done(self.end(Kind::TimeoutExpired.into()));
                 }
                 Poll::Pending if again => return Progress::Yield,
                 Poll::Pending => return Progress::Wait,
-                Poll::Ready(Err(error)) => {
-                    return Progress::Done(self.finish(Err(error.into())));
-                }
+                Poll::Ready(Err(error)) => return Progress::Done(self.end(error)),
                 Poll::Ready(Ok(())) => {}
             }
             match self.post(command) {
@@ -122,11 +124,19 @@ impl Task for Stream {
                 Err(error) => return Progress::Done(Err(error)),
             }
         }
+        // A stream that always finds events ends, too.
+        if expired {
+            return Progress::Done(self.end(Kind::TimeoutExpired.into()));
+        }
         Progress::Yield
     }
 
     fn deadline(&self) -> Deadline {
         self.deadline
+    }
+
+    fn refuse(&mut self, error: Error) -> Result<i32> {
+        self.end(error.into())
     }
 }
 

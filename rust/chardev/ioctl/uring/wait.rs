@@ -97,6 +97,13 @@ impl<W: Wait> Task for Call<W> {
     fn deadline(&self) -> Deadline {
         self.deadline
     }
+
+    fn refuse(&mut self, error: Error) -> Result<i32> {
+        let result = self
+            .exchange
+            .finish::<()>(W::ORDER, Err(DatError::from(error).into()));
+        result.map(|()| 0)
+    }
 }
 
 /// Wait on an EVD.
@@ -118,7 +125,10 @@ impl ForEvents {
                 Poll::Ready(Ok(())) => {}
             }
             let evd = self.waiting.evd();
-            let taken = evd::take_queued(evd, &self.events);
+            let taken = match evd::take_queued(evd, &self.events) {
+                Ok(taken) => taken,
+                Err(fault) => return Poll::Ready(Err(fault.into())),
+            };
             // None if another thread was faster.
             if taken.taken == 0 {
                 continue;

@@ -60,7 +60,10 @@ impl<T: Object> Objects<T> {
             if let Some(object) = taken {
                 object.shutdown();
             }
-        })
+        })?;
+        let unused = self.inner.lock().take_unused();
+        drop(unused);
+        Ok(())
     }
 
     /// Calls `action` for every object, without the lock.

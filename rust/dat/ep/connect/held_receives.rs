@@ -14,14 +14,18 @@
 
 use crate::{
     dat::{
-        base::InUse,
+        base::{
+            InUse,
+            SlotStorage, //
+        },
         ep::{
             receives,
             Ep,
             Inner, //
         },
         evd::Evd,
-        prelude::*, //
+        prelude::*,
+        srq::Holder, //
     },
     model::{
         completion::{
@@ -51,6 +55,10 @@ pub(in crate::dat::ep) type HeldQueue = HeldReceives<KVVec<Held>>;
 
 /// Allocates room for so many events.
 fn room_for(receives: u32) -> DatResult<HeldQueue> {
+    Ok(HeldQueue::new(held_storage(receives)?))
+}
+
+fn held_storage(receives: u32) -> DatResult<KVVec<Held>> {
     let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
     let mut storage = KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?;
     for _ in 0..receives {
@@ -58,7 +66,7 @@ fn room_for(receives: u32) -> DatResult<HeldQueue> {
             .push_within_capacity(Held::vacant())
             .map_err(|_| DatError::memory())?;
     }
-    Ok(HeldQueue::new(storage))
+    Ok(storage)
 }
 
 impl Ep {
@@ -77,22 +85,64 @@ impl Ep {
         if !is_iwarp && gate == ReadyGate::Open {
             return Ok(());
         }
-        let needed = srq.map_or(capacity, |srq| srq.limit().max(capacity));
+        match srq {
+            None => self.set_held(life, capacity, None),
+            Some(srq) => srq
+                .hold_back(|limit, holder| self.set_held(life, limit.max(capacity), Some(holder))),
+        }
+    }
+
+    /// Replaces the room for events that are held back, and the slots of the receives of an SRQ.
+    fn set_held(&self, life: u32, needed: u32, mut holder: Option<Holder>) -> DatResult {
         let mut held = room_for(needed)?;
-        let mut slots = match needed {
-            _ if needed == capacity => None,
-            more => Some(receives(more, GFP_KERNEL_ACCOUNT)?),
+        let mut slots = match &holder {
+            None => None,
+            Some(_) => Some(receives(needed, GFP_KERNEL_ACCOUNT)?),
         };
         let mut inner = self.inner.lock();
         // Nothing is held back from an earlier connection: a reset reports it.
         if inner.life == life && inner.held.is_empty() {
             // The old values are dropped after the lock.
             core::mem::swap(&mut inner.held, &mut held);
+            core::mem::swap(&mut inner.holder, &mut holder);
             if let Some(slots) = &mut slots {
                 // No receive of the SRQ has a slot before the connection.
                 core::mem::swap(&mut inner.receives, slots);
             }
         }
+        drop(inner);
+        Ok(())
+    }
+
+    /// Makes room for the event of every receive of the Endpoint's SRQ, which is about to be
+    /// lengthened, if some may be held back.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory).
+    pub(in crate::dat) fn lengthen_held(&self, srq: u64, receives_of_srq: u32) -> DatResult {
+        let is_short = || {
+            let inner = self.inner.lock();
+            let is_of = inner
+                .parts
+                .srq
+                .as_ref()
+                .is_some_and(|own| own.handle() == srq);
+            is_of && inner.holder.is_some() && inner.receives.capacity() < receives_of_srq
+        };
+        if !is_short() {
+            return Ok(());
+        }
+        let held = held_storage(receives_of_srq)?;
+        let slots = SlotStorage::new(receives_of_srq, GFP_KERNEL_ACCOUNT)?;
+        let old = {
+            let mut inner = self.inner.lock();
+            // Both may have got longer meanwhile, and are returned then.
+            (inner.held.grow(held), inner.receives.grow(slots))
+        };
+        drop(old);
         Ok(())
     }
 
@@ -120,6 +170,9 @@ impl Inner {
         // On other transports no room was allocated, since no receive is early.
         if !self.held.hold(&mut self.receives, slot, *dto, result) {
             return false;
+        }
+        if let Some(holder) = &mut self.holder {
+            holder.hold();
         }
         evd.reserve_pending();
         self.begin_demand();
@@ -153,6 +206,9 @@ impl Inner {
             evd.release_pending();
         });
         Evd::queue_pump_and_notify(&evd.object());
+        if let Some(holder) = &mut self.holder {
+            holder.release(reported);
+        }
         self.count_receives(reported);
         more
     }

@@ -141,7 +141,7 @@ impl Ep {
                 let wr = WrId::new(slot, life, Direction::Receive, self.handle.key());
                 self.complete(evd, wr, completion, direct);
             }
-            // More are held back than the SRQ had receives when the attempt began.
+            // The slots are as many as receives may be held back, so one is free.
             None => {
                 let mut dto = taken.dto;
                 let result = receive_result(completion, &mut dto);

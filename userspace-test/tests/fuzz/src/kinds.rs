@@ -113,6 +113,7 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("EVD_WAIT", "hdr.flags", Kind::UpTo(1)),
     ("EP_SUBMIT", "hdr.flags", Kind::UpTo(1)),
     ("CNO_WAIT", "hdr.flags", Kind::UpTo(3)),
+    ("URING_STREAM", "hdr.flags", Kind::UpTo(1)),
     ("EP_CONNECT", "hdr.flags", Kind::UpTo(1)),
     ("EP_DUP_CONNECT", "hdr.flags", Kind::UpTo(1)),
     ("EP_COMMON_CONNECT", "hdr.flags", Kind::UpTo(1)),
@@ -141,6 +142,9 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("RMR_", "segment.context", Kind::Slot(Resource::Local)),
     ("RMR_", "handle", Kind::Slot(Resource::Rmr)),
     ("SRQ_", "handle", Kind::Slot(Resource::Srq)),
+    ("URING_STREAM", "handle", Kind::Slot(Resource::Evd)),
+    // The number of a command in the ring of its lane.
+    ("URING_CANCEL", "user_data", Kind::UpTo(8)),
     ("", "srq", Kind::Slot(Resource::Srq)),
     ("", "lmr", Kind::Slot(Resource::Lmr)),
     ("CNO_", "handle", Kind::Slot(Resource::Cno)),
@@ -270,4 +274,9 @@ pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
     ("FD_WRITE", &[("fd", Kind::Slot(Resource::Fd)), ("pointer", Kind::Cookie)]),
     ("POLL", &[("timeout_ns", Kind::Time)]),
     ("READ", &[]),
+    // Of the io_uring of the step's lane: provides buffers for streams; runs the commands whose
+    // events have come; closes it.
+    ("RING_BUFFERS", &[("address", Kind::Memory), ("length", Kind::Length)]),
+    ("RING_REAP", &[]),
+    ("RING_CLOSE", &[]),
 ];

@@ -39,6 +39,31 @@ pub enum Value {
 /// Fields with a value other than the default, by their index in the layout.
 pub type Fields = Vec<(usize, Value)>;
 
+/// The way in which an ioctl is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// By `ioctl(2)`.
+    #[default]
+    Ioctl,
+    /// As a command of the lane's io_uring.
+    Command,
+    /// As a command that posts several completions, with provided buffers.
+    Stream,
+    /// As a command that a thread of io_uring executes.
+    Worker,
+    /// As a command on which the next one depends.
+    Linked,
+}
+
+/// All ways, and their names in a program's text.
+pub const WAYS: [(Way, &str); 5] = [
+    (Way::Ioctl, "ioctl"),
+    (Way::Command, "command"),
+    (Way::Stream, "stream"),
+    (Way::Worker, "worker"),
+    (Way::Linked, "linked"),
+];
+
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
@@ -48,6 +73,8 @@ pub struct Step {
     pub file: u8,
     /// Number of the allocation that fails in the call; 0: none.
     pub fail: u32,
+    /// How the call is made, if it is an ioctl.
+    pub way: Way,
     /// Index of the call.
     pub call: usize,
     /// Slot for the created object.
@@ -60,7 +87,7 @@ impl Step {
     /// Creates a call of the first thread on the first descriptor.
     #[must_use]
     pub fn new(call: usize) -> Self {
-        Self { lane: 0, file: 0, fail: 0, call, out: 0, fields: Vec::new() }
+        Self { lane: 0, file: 0, fail: 0, way: Way::Ioctl, call, out: 0, fields: Vec::new() }
     }
 
     /// Returns the called function.

@@ -3,7 +3,7 @@
 
 use crate::abi::{Abi, Field, Layout};
 use crate::kinds::{Kind, Resource, SLOTS};
-use crate::program::{Fields, Program, Step, Value, FILES, LANES, STEPS};
+use crate::program::{Fields, Program, Step, Value, Way, FILES, LANES, STEPS, WAYS};
 use crate::run::memory::{AREA, AREA_BYTES};
 use crate::text::pointed_at;
 
@@ -55,6 +55,10 @@ fn choose<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
 
+fn way(random: &mut Random) -> Way {
+    choose(random, &WAYS).0
+}
+
 fn one_in(random: &mut Random, n: u32) -> bool {
     random.u32(..n) == 0
 }
@@ -72,7 +76,8 @@ impl Program {
             48..=52 => self.steps[random.usize(..steps)].lane = random.u8(..LANES),
             53..=55 => self.steps[random.usize(..steps)].file = random.u8(..FILES),
             56..=58 => self.steps[random.usize(..steps)].out = random.u8(..SLOTS as u8),
-            59..=63 => self.steps[random.usize(..steps)].fail = random.u32(..40),
+            59..=61 => self.steps[random.usize(..steps)].fail = random.u32(..40),
+            62..=63 => self.steps[random.usize(..steps)].way = way(random),
             64..=73 if other.is_some() => self.splice(random, other),
             _ => self.steps[random.usize(..steps)].mutate(random),
         }
@@ -120,6 +125,9 @@ impl Step {
         // It takes as long as a whole program.
         if step.call().name == "REPLUG" && !one_in(random, 8) {
             step = Self::new(random.usize(..call));
+        }
+        if one_in(random, 4) || step.call().name.starts_with("URING_") {
+            step.way = way(random);
         }
         step.out = random.u8(..SLOTS as u8);
         step.fields = some_fields(random, &step.call().layout, 0);

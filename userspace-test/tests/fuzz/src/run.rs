@@ -14,6 +14,7 @@ mod calls;
 mod errand;
 pub mod memory;
 mod process;
+mod ring;
 mod shared;
 mod zygote;
 

@@ -2,7 +2,7 @@
 //! Programs as text, one step a line:
 //!
 //! ```text
-//!   # lane CALL [file=N] [fail=N] field=value... [-> slot]
+//!   # lane CALL [file=N] [fail=N] [way=WAY] field=value... [-> slot]
 //!   0 EVD_CREATE file=1 qlen=8 flags=0x20 -> 2
 //!   0 EP_POST handle=ep0 dto.iov=[{address=0x20000000 length=64 context=local0}]
 //!   1 EP_CONNECT handle=ep1 remote_address=addr1:0 conn_qual=4000 private_data=&68656c6c6f
@@ -11,7 +11,7 @@
 
 use crate::abi::{Abi, Layout};
 use crate::kinds::RESOURCES;
-use crate::program::{Fields, Program, Step, Value, FILES, LANES, STEPS};
+use crate::program::{Fields, Program, Step, Value, Way, FILES, LANES, STEPS, WAYS};
 use anyhow::{bail, ensure, Context as _, Result};
 use std::fmt::{self, Write as _};
 
@@ -31,6 +31,9 @@ impl fmt::Display for Step {
         if self.fail != 0 {
             write!(f, " fail={}", self.fail)?;
         }
+        if self.way != Way::Ioctl {
+            write!(f, " way={}", way_text(self.way))?;
+        }
         if !self.fields.is_empty() {
             write!(f, " {}", fields_text(&call.layout, &self.fields))?;
         }
@@ -39,6 +42,10 @@ impl fmt::Display for Step {
             out => write!(f, " -> {out}"),
         }
     }
+}
+
+fn way_text(way: Way) -> &'static str {
+    WAYS.iter().find(|(known, _)| *known == way).map_or("", |(_, name)| name)
 }
 
 fn fields_text(layout: &Layout, fields: &Fields) -> String {
@@ -128,6 +135,10 @@ fn step(line: &str) -> Result<Step> {
             ensure!(step.file < FILES, "there are {FILES} files");
         } else if reader.eat("fail=") {
             step.fail = reader.word().parse()?;
+        } else if reader.eat("way=") {
+            let name = reader.word();
+            let known = WAYS.iter().find(|(_, known)| *known == name);
+            step.way = known.with_context(|| format!("there is no way {name}"))?.0;
         } else {
             let field = reader.field(&step.call().layout)?;
             step.fields.push(field);
@@ -262,7 +273,8 @@ mod tests {
         let text = "0 OPEN\n\
             0 IA_OPEN file=2 fail=3 name=\"rxe0\\x00\" -> 1\n\
             1 EP_POST handle=ep0 dto.iov=[{address=0x20000000 length=64 context=local0}{}]\n\
-            4 EP_CONNECT remote_address=addr1:70 conn_qual=0xffffffff private_data=&00ff\n";
+            4 EP_CONNECT remote_address=addr1:70 conn_qual=0xffffffff private_data=&00ff\n\
+            4 EVD_WAIT way=command handle=evd1 threshold=1\n";
         assert_eq!(text.parse::<Program>().unwrap().to_string(), text);
     }
 

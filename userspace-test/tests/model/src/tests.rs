@@ -42,6 +42,7 @@ mod shared_timer;
 mod slot_contexts;
 mod streams;
 mod trace;
+mod traffic;
 mod upcall;
 mod vector;
 mod wait;

@@ -4,9 +4,10 @@
 use super::errand::Errand;
 use super::memory::{self, Message};
 use super::process::Process;
+use super::ring;
 use crate::abi::Action;
 use crate::kinds::{Kind, Resource, SYSTEM};
-use crate::program::{Step, Value};
+use crate::program::{Step, Value, Way};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,9 +53,16 @@ fn ioctl(process: &Process, step: &Step) {
     let slots = |resource, slot| process.shared.slot(resource, slot);
     let message = Message::new(step, &slots, process.shared.longest_wait());
     let fd = process.file(step.file);
-    // SAFETY: the kernel reads and writes the message, which is this thread's, and the area, which
-    // contains no Rust object. The kernel must check the message: that is under test.
-    let failed = unsafe { libc::ioctl(fd, request.into(), message.address) } != 0;
+    let failed = match step.way {
+        // SAFETY: the kernel reads and writes the message, which is this thread's, and the area,
+        // which contains no Rust object. The kernel must check the message: that is under test.
+        Way::Ioctl => (unsafe { libc::ioctl(fd, request.into(), message.address) }) != 0,
+        way => match ring::command(way, fd, request, message.address) {
+            Some(result) => result < 0,
+            // It goes on.
+            None => return,
+        },
+    };
     let layout = &step.call().layout;
     let ret = layout.field("hdr.ret").map_or(0, |at| message.read(&layout.fields[at]));
     let how = if failed { 2 } else { usize::from(ret != 0) };
@@ -121,6 +129,9 @@ fn system(process: &'static Process, step: &Step, name: &str) {
         "FD_WRITE" => write_word(argument("fd") as i32, argument("pointer")),
         "POLL" => poll(process.file(step.file), argument("timeout_ns")),
         "READ" => read(process.file(step.file)),
+        "RING_BUFFERS" => ring::provide(argument("address"), argument("length")),
+        "RING_REAP" => ring::reap(),
+        "RING_CLOSE" => ring::close(),
         _ => {
             if let Some((address, length)) = range() {
                 change_memory(name, address, length, argument("write"));

@@ -3,8 +3,9 @@
 
 use crate::abi::{Abi, Action, Field, Layout};
 use crate::kinds::{Kind, Resource};
-use crate::program::{value_of, Fields, Step, Value};
+use crate::program::{value_of, Fields, Step, Value, Way};
 use crate::text::pointed_at;
+use std::cell::Cell;
 
 /// Address of the area.
 pub const AREA: u64 = 0x2000_0000;
@@ -14,11 +15,32 @@ pub const AREA_BYTES: u64 = 64 * 4096;
 const SCRATCH: u64 = 0x3000_0000;
 /// Bytes for the messages of each lane.
 const SCRATCH_BYTES: u64 = 16 * 4096;
+/// Address of the messages of commands, which stay in use while a command waits.
+const COMMANDS: u64 = 0x3800_0000;
+/// Bytes for the message of a command, and number of such messages of a lane.
+const COMMAND_BYTES: u64 = 4 * 4096;
+const LANE_COMMANDS: u64 = 16;
 
 /// Maps memory for area and messages.
 pub fn map() {
     map_at(AREA, AREA_BYTES);
-    map_at(SCRATCH, SCRATCH_BYTES * u64::from(crate::program::LANES));
+    let lanes = u64::from(crate::program::LANES);
+    map_at(SCRATCH, SCRATCH_BYTES * lanes);
+    map_at(COMMANDS, COMMAND_BYTES * LANE_COMMANDS * lanes);
+}
+
+/// Returns the memory for the message of a step: address and length.
+fn place_of(step: &Step) -> (u64, u64) {
+    thread_local! {
+        static NEXT: Cell<u64> = const { Cell::new(0) };
+    }
+    let lane = u64::from(step.lane);
+    if step.way == Way::Ioctl {
+        return (SCRATCH + SCRATCH_BYTES * lane, SCRATCH_BYTES);
+    }
+    let number = NEXT.get();
+    NEXT.set((number + 1) % LANE_COMMANDS);
+    (COMMANDS + COMMAND_BYTES * (LANE_COMMANDS * lane + number), COMMAND_BYTES)
 }
 
 /// Maps new, zeroed memory at an address, and replaces earlier mappings.
@@ -49,11 +71,11 @@ impl Message {
     /// Writes the message of a step and the data that it points to into the lane's memory. Limits
     /// its time-out to `longest` nanoseconds, unless it is endless.
     pub fn new(step: &Step, slots: &dyn Fn(Resource, u8) -> u64, longest: u64) -> Self {
-        let address = SCRATCH + SCRATCH_BYTES * u64::from(step.lane);
+        let (address, room) = place_of(step);
         let mut writer = Writer { base: address, bytes: Vec::new(), slots };
         writer.message(&step.call().layout, &step.fields);
         writer.wait(step, longest);
-        writer.bytes.truncate(SCRATCH_BYTES as usize);
+        writer.bytes.truncate(room as usize);
         // SAFETY: `map()` mapped this memory, no step unmaps it, and it belongs to this thread.
         unsafe {
             std::ptr::write_bytes(address as *mut u8, 0, 8192);

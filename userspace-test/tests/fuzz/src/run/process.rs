@@ -2,7 +2,7 @@
 //! One of the two processes of a program, and its lanes.
 
 use super::shared::Shared;
-use super::{calls, memory};
+use super::{calls, memory, ring};
 use crate::program::{Program, FILES, FORKED, LANES};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
@@ -97,6 +97,7 @@ impl Process {
         for step in self.program.steps.iter().filter(|step| step.lane == lane) {
             calls::make(self, step);
         }
+        ring::close();
     }
 
     fn has(&self, lane: u8) -> bool {
@@ -128,6 +129,7 @@ impl Process {
         }
         // SAFETY: the child uses its own objects, and ends by `_exit()`.
         if unsafe { libc::fork() } == 0 {
+            ring::close();
             let files = [0, 1, 2, 3].map(|file| self.file(file));
             let [a, b] = self.sockets;
             Self::new(1, self.shared, self.program, files, [b, a]).lanes(FORKED);

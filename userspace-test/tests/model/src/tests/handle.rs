@@ -340,3 +340,24 @@ proptest! {
         prop_assert!(near.storage_mut().0.len() <= issued.len());
     }
 }
+
+#[test]
+fn storage_is_exchanged_only_without_handles() {
+    let mut table = table(7);
+    let first = insert(&mut table, EP, 1);
+    let reserved = reserve(&mut table, EP);
+    assert_eq!(table.replace_unused(Host(Vec::new())).0.len(), 0);
+    assert_eq!(table.remove(first), Some(1));
+    assert_eq!(table.replace_unused(Host(Vec::new())).0.len(), 0);
+    assert!(table.abandon(reserved));
+    assert!(!table.abandon(reserved));
+    assert_eq!(table.replace_unused(Host(Vec::new())).0.len(), 2);
+    assert_eq!((table.len(), table.end()), (0, 0));
+    assert_eq!(table.get(first), None);
+    assert!(!table.abandon(reserved));
+    // A reservation that was committed does not count as one.
+    let second = insert(&mut table, EP, 2);
+    assert_eq!(table.get(second), Some(&2));
+    assert_eq!(table.remove(second), Some(2));
+    assert_eq!(table.replace_unused(Host(Vec::new())).0.len(), 1);
+}

@@ -67,6 +67,31 @@ fn take(slots: &mut Slots, queue: &mut Queue) -> (Vec<(u64, u64)>, bool) {
 }
 
 #[test]
+fn longer_storage_keeps_the_order() {
+    let (mut slots, mut queue) = both(BATCH + 2);
+    for cookie in 0..BATCH as u64 + 2 {
+        let slot = slots.post(dto(cookie)).expect("a slot");
+        assert!(hold(&mut slots, &mut queue, slot, cookie));
+    }
+    let (taken, more) = take(&mut slots, &mut queue);
+    assert_eq!((taken.len(), more), (BATCH, true));
+    // The oldest entry is in the middle, and the next one wraps around.
+    for cookie in [100, 101, 102] {
+        let slot = slots.post(dto(cookie)).expect("a slot");
+        assert!(hold(&mut slots, &mut queue, slot, cookie));
+    }
+    assert_eq!(queue.grow(vec![Held::vacant(); BATCH]).len(), BATCH);
+    assert_eq!(queue.grow(vec![Held::vacant(); BATCH + 9]).len(), BATCH + 2);
+    assert_eq!(slots.grow(vec![Slot::vacant(); BATCH + 9]).len(), BATCH + 2);
+    let slot = slots.post(dto(103)).expect("a slot");
+    assert!(hold(&mut slots, &mut queue, slot, 103));
+    let expected =
+        [BATCH as u64, BATCH as u64 + 1, 100, 101, 102, 103].map(|number| (number, number));
+    assert_eq!(take(&mut slots, &mut queue), (expected.to_vec(), false));
+    assert_eq!(slots.outstanding(), 0);
+}
+
+#[test]
 fn nothing_is_held_without_storage() {
     let (mut slots, _) = both(2);
     let mut none = HeldReceives::new(Vec::new());

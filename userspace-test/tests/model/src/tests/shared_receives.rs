@@ -52,6 +52,30 @@ fn a_short_queue_keeps_its_slots() {
 }
 
 #[test]
+fn held_receives_leave_no_room() {
+    let mut receives = SharedReceives::new(storage(4));
+    let slots: Vec<_> = (0..4)
+        .filter_map(|cookie| receives.post(dto(cookie)))
+        .collect();
+    for slot in &slots[..3] {
+        receives.complete(*slot);
+        receives.hold();
+    }
+    assert_eq!((receives.posted(), receives.held()), (1, 3));
+    assert_eq!(receives.post(dto(4)), None);
+    assert!(!receives.set_limit(3));
+    receives.release(1);
+    assert!(receives.set_limit(3));
+    assert_eq!(receives.post(dto(4)), None);
+    assert!(receives.set_limit(4));
+    assert!(receives.post(dto(4)).is_some());
+    assert_eq!(receives.post(dto(5)), None);
+    receives.release(9);
+    assert_eq!(receives.held(), 0);
+    assert!(receives.post(dto(5)).is_some());
+}
+
+#[test]
 fn shorter_storage_is_returned() {
     let mut receives = SharedReceives::new(storage(4));
     let slot = receives.post(dto(5)).expect("a slot");

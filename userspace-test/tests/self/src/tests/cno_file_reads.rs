@@ -22,6 +22,7 @@ tests! {
     faults, 20, "A trigger whose memory faults stays at the CNO, and those before it are read";
     sleeps, 60, "A read sleeps until a completion, a software event or the consumer triggers the CNO";
     edges, 60, "Edge-triggered epoll on a CNO's file is woken by each trigger after a read has found none";
+    exclusive_polls, 60, "A trigger wakes a read although an exclusive poll for room came first";
     signals, 60, "A signal ends a sleeping read of triggers, and no trigger is lost";
     ends, 20, "A free of the CNO and a close of its IA end a sleeping read";
     each_trigger_once, 120, "Readers and waiters of a CNO get each trigger of the consumer's EVDs, none sleeps on one";
@@ -156,6 +157,28 @@ fn edges(context: &Context) -> Result<()> {
         done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, round)?;
     }
     Ok(())
+}
+
+fn exclusive_polls(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (cno, file) = with_file(&ia)?;
+    file.set_nonblocking(false)?;
+    let file = Arc::new(file);
+    // A CNO has no room, so only its end wakes this poll.
+    let edge = Edge::of(&*file, libc::EPOLLOUT | libc::EPOLLEXCLUSIVE)?;
+    let poll = Worker::start(move || edge.next(Duration::from_secs(3600)))?;
+    poll.asleep_in(context, libc::SYS_epoll_wait)?;
+    for _ in 0..3 {
+        let reads = file.clone();
+        let worker = Worker::start(move || read(&reads, 1))?;
+        worker.asleep_in(context, libc::SYS_read)?;
+        cno.trigger()?;
+        context.until("the read returns", || Ok(worker.finished()))?;
+        same("a trigger", worker.join()?, Ok(vec![None]))?;
+    }
+    ensure!(!poll.finished(), "a trigger has ended a poll for room");
+    cno.free()?;
+    same("poll", poll.join()?? & libc::EPOLLHUP, libc::EPOLLHUP)
 }
 
 fn signals(context: &Context) -> Result<()> {

@@ -35,6 +35,7 @@ tests! {
     #[Address]
     service_points, 60, "Calls on service points survive each failure of memory";
     requests, 60, "Calls on connection requests survive each failure of memory";
+    commands, 60, "Commands of io_uring survive each failure of memory";
     open_file, 60, "Opening the device file survives each failure of memory";
     kernel_workers, 60,
         "With failing memory in the kernel's workers, a connect succeeds or fails with an event";
@@ -71,6 +72,7 @@ sweeps! {
     connects: "EP_CONNECT", "EP_COMMON", "EP_DUP", "EP_READY", "EP_DISCONNECT", "EP_PRIVATE";
     service_points: "PSP_", "RSP_", "CSP_";
     requests: "CR_";
+    commands: "URING_";
 }
 
 fn open_file(context: &Context) -> Result<()> {

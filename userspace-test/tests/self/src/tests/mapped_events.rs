@@ -52,7 +52,7 @@ fn handed_over(context: &Context) -> Result<()> {
 }
 
 /// Takes an event by a call.
-fn call_dequeue(evd: &Evd) -> Result<Option<u64>> {
+pub fn call_dequeue(evd: &Evd) -> Result<Option<u64>> {
     let mut event = kdapl_event::default();
     let mut message = kdapl_evd_wait {
         handle: evd.handle().0,

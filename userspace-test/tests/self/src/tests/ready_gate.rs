@@ -2,7 +2,8 @@
 //! The ready gate: a side that connects or accepts holds ESTABLISHED and all later events back
 //! until it is ready.
 
-use super::srq_traffic::{send as send_to_srq, Server};
+pub mod shared;
+
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Gated, Listener, Pair, Shape};
@@ -29,8 +30,6 @@ tests! {
     opened_early, 60, "A gate that is opened before the connection is established holds nothing back";
     #[Transport]
     many_messages, 120, "A closed gate holds back as many messages as the endpoint has receives";
-    #[Transport]
-    shared_receives, 120, "A closed gate holds back messages that took receives of an SRQ, and others pass";
     #[Transport]
     peer_disconnects, 60, "A peer that disconnects before the gate is opened is reported after its messages";
     #[Transport]
@@ -117,7 +116,7 @@ fn flushes(context: &Context, end: &End, numbers: std::ops::Range<u32>) -> Resul
     Ok(())
 }
 
-fn established(context: &Context, end: &End) -> Result<()> {
+pub fn established(context: &Context, end: &End) -> Result<()> {
     connection(&context.next(&end.connect)?, ConnectionEvent::Established)
 }
 
@@ -185,32 +184,6 @@ fn many_messages(context: &Context) -> Result<()> {
     pair.server.ep.ready()?;
     established(context, &pair.server)?;
     receives(context, &pair.server, 0..count)
-}
-
-fn shared_receives(context: &Context) -> Result<()> {
-    let server = Server::new(context, 128, 256)?;
-    server.post(0..128)?;
-    let (gated, open) = (server.ep()?, server.ep()?);
-    let ia = context.open()?;
-    let client = End::new(&ia, Shape::default())?;
-    let patience = Some(context.patience());
-    client.ep.connect(context.server_address(), server.listener.port, patience, &[])?;
-    server.listener.request(context)?.accept_gated(&gated, &[])?;
-    established(context, &client)?;
-    let other = server.client(context, &ia, &open)?;
-    for _ in 0..100 {
-        send_to_srq(context, &client)?;
-    }
-    send_to_srq(context, &other)?;
-    // The receive of the open connection is the only one that is reported.
-    server.takes(context, &open, 100)?;
-    empty(&server.recv)?;
-    gated.ready()?;
-    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
-    for cookie in 0..100 {
-        server.takes(context, &gated, cookie)?;
-    }
-    empty(&server.recv)
 }
 
 fn peer_disconnects(context: &Context) -> Result<()> {

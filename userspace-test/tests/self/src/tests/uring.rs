@@ -4,8 +4,12 @@
 pub mod cancel;
 pub mod ends;
 pub mod hostile;
-mod plain;
+pub mod limits;
+pub mod plain;
+pub mod removal;
 mod ring;
+pub mod sizes;
+pub mod stopped;
 pub mod stream;
 pub mod thousand;
 

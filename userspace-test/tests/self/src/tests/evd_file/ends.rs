@@ -3,6 +3,7 @@
 
 use super::sleeps::{pointers, reader};
 use super::with_file;
+use crate::cgroup::Cgroup;
 use crate::context::Context;
 use crate::expect::{refused_as, same};
 use crate::machine::{become_user, no_objects_left, DeviceGuard};
@@ -20,9 +21,37 @@ use std::sync::Arc;
 tests! {
     free, 20, "A free of an EVD ends a sleeping read, write and poll of its file, and discards its events";
     close, 20, "A close of the IA ends a sleeping read, write and poll of its EVD's file";
+    small_after_close, 120, "A file whose adapter was closed keeps little memory, however many EVDs the adapter had";
     module, 20, "A file keeps the module loaded, and neither the IA nor its objects";
     other_process, 60, "Another process, of another user, reads and writes by an EVD's file, to its end";
     removal, 120, "After the device was removed, a read returns what is queued, and then the end";
+}
+
+fn small_after_close(context: &Context) -> Result<()> {
+    const EVDS: usize = 16_400;
+    // The next power of two of entries, each with a handle and a pointer.
+    const TABLE: u64 = (EVDS as u64).next_power_of_two() * 16;
+    let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
+    let open = || -> Result<_> {
+        let ia = context.open()?;
+        let evds = (0..EVDS)
+            .map(|_| ia.create_evd(EvdFlags::SOFTWARE, 1))
+            .collect::<Result<Vec<_>, _>>()?;
+        let file = evds[EVDS - 1].file()?;
+        ia.close(Close::Abrupt)?;
+        Ok(file)
+    };
+    // The kernel keeps some memory after the first one.
+    drop(open()?);
+    let before = cgroup.kernel_memory()?;
+    let files = (0..3).map(|_| open()).collect::<Result<Vec<_>>>()?;
+    let (kept, most) = (|| Ok(cgroup.kernel_memory()?.saturating_sub(before)), TABLE);
+    let small = || -> Result<bool> { Ok(kept()? < most) };
+    context.until("the memory is free", small).with_context(|| {
+        let kept: Result<u64> = kept();
+        format!("{} files keep {kept:?} bytes", files.len())
+    })?;
+    files.iter().try_for_each(is_over)
 }
 
 /// Checks a file whose EVD is gone.

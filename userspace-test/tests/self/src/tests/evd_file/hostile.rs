@@ -13,6 +13,7 @@ use crate::tests::slow_memory::Withheld;
 use crate::tests::tests;
 use crate::threads::Worker;
 use anyhow::{ensure, Context as _, Result};
+use libkdapl::raw::MappedEvents;
 use libkdapl::{Buffer, Close, EvdFlags};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -26,6 +27,7 @@ tests! {
     passes_wake_up_on, 60, "A read that was woken and whose memory never comes leaves its event to another reader, and its trigger to a waiter";
     vanishing_memory, 120, "Reads into memory that another thread unmaps lose no event and take none twice";
     frees, 240, "Reads, writes and polls end, and nothing is left, while EVDs are freed and IAs closed";
+    index_beside_writer, 60, "A process that writes any index of mapped events leaves no write asleep beside room";
     kills, 120, "Processes that are killed in reads and polls leave nothing behind";
 }
 
@@ -231,4 +233,31 @@ fn kills(context: &Context) -> Result<()> {
         same("event", read_events(&file, 1), Ok(vec![77]))?;
     }
     no_objects_left(context.settings.scale)
+}
+
+fn index_beside_writer(context: &Context) -> Result<()> {
+    let mut rng = context.rng();
+    for _ in 0..context.count(50).max(10) {
+        let (evd, file) = with_file(context, 8)?;
+        file.set_nonblocking(false)?;
+        file.write(&[0, 1, 2, 3, 4, 5, 6, 7])?;
+        same("first event", take(&evd)?, 0)?;
+        let mapped = MappedEvents::new(evd.device(), evd.handle().0)?;
+        same("second event", take(&evd)?, 1)?;
+        same("events that were handed over", mapped.len(), 6)?;
+        file.write(&[8, 9])?;
+        let worker = Worker::start(move || Ok::<_, anyhow::Error>(file.write(&[77])?))?;
+        worker.asleep_in(context, libc::SYS_write)?;
+        // No index within the ring: its events are lost, which makes room.
+        mapped.set_head(rng.u32(100..u32::MAX - 100));
+        evd.query()?;
+        context.until("the write returns", || Ok(worker.finished()))?;
+        same("words", worker.join()??, 1)?;
+        mapped.set_head(6);
+        for word in [8, 9, 77] {
+            same("event", take(&evd)?, word)?;
+        }
+        empty(&evd)?;
+    }
+    Ok(())
 }

@@ -20,6 +20,7 @@ tests! {
     poll_sleeps, 60, "A completion wakes poll and edge-triggered epoll on an EVD's file";
     edge_after_calls, 60, "Edge-triggered epoll is woken after a dequeue has found the EVD empty";
     signals, 60, "A signal ends a sleeping read with EINTR, or the read is restarted, and no event is lost";
+    exclusive_polls, 60, "An event wakes a read although an exclusive poll for room came first";
     quiet_completions, 60, "Unsignalled completions wake neither poll nor a read, and are read with the next that wakes";
 }
 
@@ -102,6 +103,25 @@ fn edge_after_calls(context: &Context) -> Result<()> {
         done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, round)?;
     }
     Ok(())
+}
+
+fn exclusive_polls(context: &Context) -> Result<()> {
+    let (evd, file) = with_file(context, 4)?;
+    file.set_nonblocking(false)?;
+    let file = Arc::new(file);
+    let edge = Edge::of(&*file, libc::EPOLLOUT | libc::EPOLLEXCLUSIVE)?;
+    same("room", edge.next(Duration::ZERO)?, libc::EPOLLOUT)?;
+    let poll = Worker::start(move || edge.next(Duration::from_secs(3600)))?;
+    poll.asleep_in(context, libc::SYS_epoll_wait)?;
+    for round in 0..3 {
+        let worker = reader(context, &file)?;
+        evd.post_se(round)?;
+        context.until("the read returns", || Ok(worker.finished()))?;
+        same("events", pointers(&worker.join()??)?, vec![round])?;
+    }
+    ensure!(!poll.finished(), "an event has ended a poll for room");
+    evd.free()?;
+    same("poll", poll.join()?? & libc::EPOLLHUP, libc::EPOLLHUP)
 }
 
 /// Installs a handler for SIGUSR1 after which system calls are restarted.

@@ -7,9 +7,11 @@ use crate::expect::same;
 use crate::raw::{Page, BAD_ADDRESS};
 use crate::records::{in_time, now, read_events, write_at, Edge};
 use crate::software::take;
+use crate::tests::mapped_events::call_dequeue;
 use crate::tests::tests;
+use crate::tests::uring::ends::{end_of, fork};
 use crate::threads::Worker;
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use libkdapl::raw::MappedEvents;
 use libkdapl::{Evd, EvdFile, EvdFlags};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ tests! {
     full, 20, "A write to a full EVD posts what fits, or fails with EAGAIN, and poll reports no room";
     other_evds, 20, "The file of an EVD without software events cannot be written";
     sleeps_for_room, 60, "A write sleeps until there is room, which a read, a call, a resize or mapped memory make";
+    beside_mapped, 120, "A write that waits for room is woken by another process, which takes mapped events without a call";
     poll_for_room, 20, "Poll and edge-triggered epoll are woken by room";
 }
 
@@ -115,6 +118,42 @@ fn taken_by_call(evd: &Evd, mapped: &MappedEvents) -> Result<()> {
     // `MappedEvents::pop` takes nothing while only calls take events.
     same("mapped event", mapped.pop().is_some(), false)?;
     take(evd).map(drop)
+}
+
+/// Takes numbered events as a process does that has mapped them: without a call if it may.
+fn take_mapped(evd: &Evd, words: u64) -> Result<()> {
+    let mapped = MappedEvents::new(evd.device(), evd.handle().0)?;
+    let mut without_call = 0;
+    for word in 0..words {
+        let taken = loop {
+            if let Some(event) = mapped.pop() {
+                without_call += 1;
+                if mapped.calls_only() {
+                    evd.query()?;
+                }
+                break event.cookie;
+            }
+            match call_dequeue(evd)? {
+                Some(taken) => break taken,
+                None => std::thread::yield_now(),
+            }
+        };
+        same("event", taken, word)?;
+    }
+    ensure!(without_call > 0, "each event was taken by a call");
+    Ok(())
+}
+
+fn beside_mapped(context: &Context) -> Result<()> {
+    let words = context.count(20_000).max(2_000);
+    let (evd, file) = with_file(context, 8)?;
+    file.set_nonblocking(false)?;
+    let child = fork(|| take_mapped(&evd, words))?;
+    let worker = Worker::start(move || -> Result<()> {
+        (0..words).try_for_each(|word| same("words", file.write(&[word])?, 1))
+    })?;
+    same("the child's end", end_of(child)?, 0)?;
+    worker.join()?
 }
 
 fn poll_for_room(context: &Context) -> Result<()> {

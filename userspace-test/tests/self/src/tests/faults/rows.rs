@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Table of all calls of the interface, each with its stage.
 
+mod commands;
 mod connections;
 mod objects;
 
@@ -35,14 +36,14 @@ macro_rules! rows {
 use rows;
 
 pub fn all() -> impl Iterator<Item = &'static Row> {
-    objects::ROWS.iter().chain(connections::ROWS)
+    objects::ROWS.iter().chain(connections::ROWS).chain(commands::ROWS)
 }
 
 /// Returns the calls of the interface without a row.
 pub fn missing() -> Vec<&'static str> {
     let tried = |request| all().any(|row| row.request == request);
-    let left = call::ALL.iter().filter(|(_, request, _)| !tried(*request));
-    left.map(|(name, ..)| *name).collect()
+    let all = call::ALL.iter().chain(call::COMMANDS);
+    all.filter(|(_, request, _)| !tried(*request)).map(|(name, ..)| *name).collect()
 }
 
 /// Sweeps the rows whose names begin with one of `prefixes`.

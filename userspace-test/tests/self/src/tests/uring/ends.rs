@@ -60,7 +60,7 @@ fn ring_closes(context: &Context) -> Result<()> {
 }
 
 /// Forks. The child calls `work`, and ends without cleaning up. Returns its process id.
-fn fork(work: impl FnOnce() -> Result<()>) -> Result<i32> {
+pub fn fork(work: impl FnOnce() -> Result<()>) -> Result<i32> {
     // SAFETY: the child uses its own copy of the memory, and ends with `_exit`.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error().into()),
@@ -80,7 +80,7 @@ fn fork(work: impl FnOnce() -> Result<()>) -> Result<i32> {
 }
 
 /// Waits for the end of a child, and returns its status.
-fn end_of(child: i32) -> Result<i32> {
+pub fn end_of(child: i32) -> Result<i32> {
     let mut status = 0;
     // SAFETY: there is room for the status.
     let ended = unsafe { libc::waitpid(child, &mut status, 0) };

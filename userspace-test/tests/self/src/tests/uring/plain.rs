@@ -7,7 +7,7 @@ use libkdapl::sys::{
     kdapl_evd_wait, kdapl_event, kdapl_hdr, kdapl_uring_cancel, kdapl_uring_stream,
     KDAPL_TIMEOUT_INFINITE,
 };
-use libkdapl::Evd;
+use libkdapl::{DatError, Error, Evd};
 use std::os::fd::{AsRawFd, RawFd};
 
 /// Value for `uring_cmd_flags`.
@@ -34,6 +34,14 @@ impl<M> Place<M> {
 
 pub fn hdr<M>() -> kdapl_hdr {
     kdapl_hdr { size: size_of::<M>() as u32, ..Default::default() }
+}
+
+/// Returns the answer of a call, from the code in its message.
+pub fn answer(code: u32) -> Result<(), Error> {
+    match code {
+        0 => Ok(()),
+        code => Err(Error::Dat(DatError { call: "command", code })),
+    }
 }
 
 /// Makes the message of a wait without a time-out. `events` is the address of the events.

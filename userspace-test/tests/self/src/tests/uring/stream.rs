@@ -2,15 +2,19 @@
 //! Streams of events into provided buffers.
 
 use super::super::tests;
+use super::plain::{self, Place};
 use super::ring::{batch, outcome};
 use crate::context::Context;
 use crate::expect::{empty, errno, refused, refused_as, same};
-use crate::software::{post_all, software, take_all};
+use crate::software::{post_all, software, take, take_all};
 use crate::threads::Worker;
 use anyhow::{bail, ensure, Result};
+use io_uring::{cqueue, opcode, IoUring};
+use libkdapl::sys::{kdapl_event, KDAPL_FLAG_ABSOLUTE};
 use libkdapl::uring::{Completion, Outcome, Ring};
 use libkdapl::{Evd, Event, Subtype, Type};
 use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 tests! {
@@ -21,6 +25,7 @@ tests! {
     many_events, 120, "A hundred thousand events of four threads come through a stream, each once and in order, although buffers run out";
     stream_and_dequeue, 60, "A thread that dequeues beside a stream: each event reaches one of the two";
     refused_streams, 20, "A stream is refused as a wait is";
+    ends_amid_events, 20, "A stream whose time-out has passed ends although more events are queued, and leaves them";
 }
 
 fn batches(context: &Context) -> Result<()> {
@@ -202,4 +207,36 @@ fn refused_streams(context: &Context) -> Result<()> {
     refused(outcome(&mut ring, 1)?, Type::INVALID_STATE)?;
     evd.clear_unwaitable()?;
     Ok(evd.free()?)
+}
+
+fn ends_amid_events(context: &Context) -> Result<()> {
+    const EVENTS: u64 = 100;
+    let evd = software(context, 128)?;
+    (0..EVENTS).try_for_each(|number| evd.post_se(number))?;
+    let size = size_of::<kdapl_event>();
+    let memory = vec![kdapl_event::default(); EVENTS as usize];
+    let mut ring = IoUring::new(128)?;
+    let buffers = memory.as_ptr() as *mut u8;
+    let provide = opcode::ProvideBuffers::new(buffers, size as i32, EVENTS as u16, 0, 0);
+    same("provide", plain::run(&mut ring, provide.build())?, 0)?;
+    let mut message = plain::stream_message(&evd);
+    (message.hdr.flags, message.timeout_ns) = (KDAPL_FLAG_ABSOLUTE, 1);
+    let mut message = Place::new(message);
+    let stream = plain::stream_entry(evd.device().as_raw_fd(), message.address(), 0, 3);
+    plain::push(&mut ring, &stream)?;
+    let mut batches = 0;
+    loop {
+        let completion = plain::reap(&mut ring)?;
+        if !cqueue::more(completion.flags()) {
+            same("result", completion.result(), 0)?;
+            break;
+        }
+        batches += 1;
+    }
+    let end = message.read();
+    refused(plain::answer(end.hdr.ret), Type::TIMEOUT_EXPIRED)?;
+    same("in the message", end.taken, 0)?;
+    ensure!(batches < EVENTS, "the stream went on after its time-out");
+    (batches..EVENTS).try_for_each(|number| same("event", take(&evd)?, number))?;
+    empty(&evd)
 }
