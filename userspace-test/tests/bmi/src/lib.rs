@@ -14,3 +14,9 @@
 mod bmi {
     pub(crate) mod engine;
 }
+
+#[cfg(test)]
+mod sim;
+
+#[cfg(test)]
+mod tests;

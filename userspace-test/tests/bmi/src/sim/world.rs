@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! All nodes and connections, and the steps that can be executed next.
+
+use super::{
+    home::{
+        RdmaRequest,
+        Request, //
+    },
+    network::{
+        End,
+        EndState,
+        Packet,
+        Step, //
+    },
+    node::{
+        Node,
+        Settings, //
+    },
+};
+use crate::bmi::engine::{
+    Close,
+    Error,
+    OpId,
+    PeerId,
+    RailId,
+    Rdma, //
+};
+use fastrand::Rng;
+use std::collections::VecDeque;
+
+/// Bytes of private data that RoCE delivers.
+const PRIVATE_DATA: usize = 56;
+
+/// All of the simulation.
+pub struct World {
+    pub nodes: Vec<Node>,
+    pub ends: Vec<[End; 2]>,
+    steps: Vec<Step>,
+    /// Requests of nodes that concern their memory.
+    memory: Vec<VecDeque<(OpId, Option<(Rdma, u16)>)>>,
+    rng: Rng,
+    now: u64,
+    /// Accesses to memory that is not exposed, each of which has broken its connection.
+    pub violations: usize,
+    /// Messages that were delivered, and RDMA requests.
+    pub messages: usize,
+    pub rdma: usize,
+}
+
+impl World {
+    pub fn new(seed: u64, settings: &[Settings]) -> Self {
+        let nodes = settings.iter().enumerate().map(|(index, settings)| {
+            Node::new(Settings {
+                instance: index as u64 + 1,
+                ..*settings
+            })
+        });
+        Self {
+            nodes: nodes.collect(),
+            ends: Vec::new(),
+            steps: Vec::new(),
+            memory: vec![VecDeque::new(); settings.len()],
+            rng: Rng::with_seed(seed),
+            now: 0,
+            violations: 0,
+            messages: 0,
+            rdma: 0,
+        }
+    }
+
+    /// Replaces a node by a new one, as a restart does. Its connections break.
+    pub fn restart(&mut self, node: usize) {
+        for connection in 0..self.ends.len() {
+            if self.ends[connection].iter().any(|end| end.node == node) {
+                self.shut(connection, node);
+            }
+        }
+        let mut settings = self.nodes[node].settings;
+        settings.instance += 1000;
+        self.nodes[node] = Node::new(settings);
+        self.memory[node].clear();
+    }
+
+    fn shut(&mut self, connection: usize, node: usize) {
+        self.break_connection(connection);
+        for end in &mut self.ends[connection] {
+            if end.node == node {
+                end.state = EndState::Closed;
+                end.completions.clear();
+            }
+        }
+    }
+
+    /// Creates a peer at `node` for the node `to`.
+    pub fn address(&mut self, node: usize, to: usize) -> PeerId {
+        self.nodes[node].make_room();
+        let peer = self.nodes[node].engine.add_peer().expect("a peer");
+        self.nodes[node].home.addresses.insert(peer, to);
+        peer
+    }
+
+    /// Executes random steps until nothing is left to do.
+    pub fn run(&mut self) {
+        let mut limit = 2_000_000;
+        while self.step() {
+            limit -= 1;
+            assert!(limit > 0, "the nodes never come to rest");
+        }
+    }
+
+    /// Executes at most so many random steps.
+    pub fn run_some(&mut self, steps: usize) {
+        for _ in 0..steps {
+            if !self.step() {
+                break;
+            }
+        }
+    }
+
+    /// Lets time pass on all nodes that are not frozen.
+    pub fn tick(&mut self, time: u64) {
+        self.now += time;
+        for node in 0..self.nodes.len() {
+            if !self.nodes[node].frozen {
+                let Node { engine, home, .. } = &mut self.nodes[node];
+                engine.tick(home, self.now);
+            }
+        }
+        self.collect();
+    }
+
+    /// Executes a random step. Returns `false` if there is none.
+    pub fn step(&mut self) -> bool {
+        self.collect();
+        let Some(index) = self.choose() else {
+            return false;
+        };
+        let step = self.steps.swap_remove(index);
+        self.execute(step);
+        self.collect();
+        true
+    }
+
+    /// Chooses a step of a node that is not frozen.
+    fn choose(&mut self) -> Option<usize> {
+        if !self.nodes.iter().any(|node| node.frozen) {
+            return (!self.steps.is_empty()).then(|| self.rng.usize(..self.steps.len()));
+        }
+        let runnable: Vec<_> = (0..self.steps.len())
+            .filter(|index| self.can_run(self.steps[*index]))
+            .collect();
+        (!runnable.is_empty()).then(|| runnable[self.rng.usize(..runnable.len())])
+    }
+
+    /// Returns whether the node that executes a step runs.
+    fn can_run(&self, step: Step) -> bool {
+        let node = match step {
+            Step::Deliver(connection, end)
+            | Step::Complete(connection, end)
+            | Step::Established(connection, end)
+            | Step::Closed(connection, end) => self.ends[connection][end].node,
+            Step::Request(connection) => self.ends[connection][1].node,
+            Step::Memory(node) => node,
+        };
+        // A device answers RDMA without its node.
+        let rdma = match step {
+            Step::Deliver(connection, end) => {
+                matches!(self.ends[connection][end].inbound.front(), Some(Packet::Rdma(_)))
+            }
+            _ => false,
+        };
+        rdma || !self.nodes[node].frozen
+    }
+
+    fn execute(&mut self, step: Step) {
+        match step {
+            Step::Deliver(connection, end) => self.deliver(connection, end),
+            Step::Complete(connection, end) => self.complete(connection, end),
+            Step::Request(connection) => self.request(connection),
+            Step::Established(connection, end) => self.establish(connection, end),
+            Step::Closed(connection, end) => self.close(connection, end, None),
+            Step::Memory(node) => self.change_memory(node),
+        }
+    }
+
+    /// Turns the requests of all engines into packets and steps.
+    pub fn collect(&mut self) {
+        for node in 0..self.nodes.len() {
+            let requests = std::mem::take(&mut self.nodes[node].home.requests);
+            for request in requests {
+                self.accept_request(node, request);
+            }
+        }
+    }
+
+    fn accept_request(&mut self, node: usize, request: Request) {
+        match request {
+            Request::Connect(rail, hello) => self.connect(node, rail, hello),
+            Request::Accept(connection, rail, hello) => {
+                let connection = connection as usize;
+                let gone = self.ends[connection][0].state != EndState::Waiting;
+                self.ends[connection][1].rail = Some(rail);
+                self.ends[connection][0].private_data = hello;
+                if gone {
+                    self.ends[connection][1].state = EndState::Flushing;
+                    self.steps.push(Step::Closed(connection, 1));
+                } else {
+                    self.steps.push(Step::Established(connection, 0));
+                }
+            }
+            Request::Reject(connection) => {
+                let connection = connection as usize;
+                self.ends[connection][1].state = EndState::Closed;
+                self.close(connection, 0, Some(Error::Refused));
+            }
+            Request::Disconnect(rail, how) => self.disconnect(node, rail, how),
+            Request::Send(rail, cookie, header, body) => {
+                let packet = Packet::Message(header, body);
+                self.transmit(node, rail, vec![packet], cookie);
+            }
+            Request::Rdma(rail, cookie, requests) => {
+                self.rdma += requests.len();
+                let packets = requests.into_iter().map(Packet::Rdma).collect();
+                self.transmit(node, rail, packets, cookie);
+            }
+            Request::Expose(op, rdma, limit) => self.queue_memory(node, op, Some((rdma, limit))),
+            Request::Withdraw(op) => self.queue_memory(node, op, None),
+        }
+    }
+
+    fn queue_memory(&mut self, node: usize, op: OpId, expose: Option<(Rdma, u16)>) {
+        self.memory[node].push_back((op, expose));
+        self.steps.push(Step::Memory(node));
+    }
+
+    fn change_memory(&mut self, node: usize) {
+        let Some((op, expose)) = self.memory[node].pop_front() else {
+            return;
+        };
+        let Node { engine, home, .. } = &mut self.nodes[node];
+        match expose {
+            Some((rdma, limit)) => {
+                let result = home.expose_now(op, rdma, limit).ok_or(Error::NoMemory);
+                engine.exposed(home, op, result);
+            }
+            None => {
+                home.withdraw_now(op);
+                engine.withdrawn(home, op);
+            }
+        }
+    }
+
+    fn connect(&mut self, node: usize, rail: RailId, hello: Vec<u8>) {
+        let to = self.nodes[node].home.addresses[&rail.peer];
+        let mut ends = [End::new(node, Some(rail)), End::new(to, None)];
+        ends[1].private_data = hello;
+        self.ends.push(ends);
+        self.steps.push(Step::Request(self.ends.len() - 1));
+    }
+
+    fn request(&mut self, connection: usize) {
+        let end = &self.ends[connection][1];
+        let mut private_data = end.private_data.clone();
+        private_data.resize(PRIVATE_DATA, 0);
+        let node = &mut self.nodes[end.node];
+        if self.ends[connection][0].state != EndState::Waiting {
+            return;
+        }
+        if node.refuses {
+            self.ends[connection][1].state = EndState::Closed;
+            return self.close(connection, 0, Some(Error::Refused));
+        }
+        node.make_room();
+        let Node { engine, home, .. } = node;
+        engine.requested(home, connection as u64, &private_data);
+    }
+
+    fn establish(&mut self, connection: usize, end: usize) {
+        let state = &mut self.ends[connection][end];
+        if state.state != EndState::Waiting {
+            return;
+        }
+        state.state = EndState::Up;
+        let parked = state.inbound.len();
+        let (node, rail) = (state.node, state.rail.expect("a rail"));
+        let mut private_data = match end {
+            0 => state.private_data.clone(),
+            _ => Vec::new(),
+        };
+        private_data.resize(PRIVATE_DATA, 0);
+        let Node { engine, home, .. } = &mut self.nodes[node];
+        engine.established(home, rail, &private_data);
+        if end == 0 {
+            self.steps.push(Step::Established(connection, 1));
+        }
+        self.steps
+            .extend((0..parked).map(|_| Step::Deliver(connection, end)));
+    }
+
+    fn find(&self, node: usize, rail: RailId) -> Option<(usize, usize)> {
+        // The latest connections are at the end.
+        let ends = self.ends.iter().enumerate().rev();
+        let mut places = ends.flat_map(|(connection, ends)| {
+            ends.iter()
+                .enumerate()
+                .map(move |(index, end)| (connection, index, end))
+        });
+        places
+            .find(|(_, _, end)| end.node == node && end.rail == Some(rail))
+            .map(|(connection, index, _)| (connection, index))
+    }
+
+    fn transmit(
+        &mut self,
+        node: usize,
+        rail: RailId,
+        packets: Vec<Packet>,
+        cookie: crate::bmi::engine::Cookie,
+    ) {
+        let (connection, index) = self.find(node, rail).expect("a connection");
+        let limits = [0, 1].map(|end| self.nodes[self.ends[connection][end].node].settings);
+        let [end, other] = self.both(connection, index);
+        let count = packets.len() as u16;
+        if end.state != EndState::Up {
+            // A post to a broken connection is flushed.
+            assert_ne!(end.state, EndState::Waiting, "a request before ESTABLISHED");
+            if end.state == EndState::Flushing {
+                end.completions.push_back((cookie, count, false));
+                self.steps.push(Step::Complete(connection, index));
+            }
+            return;
+        }
+        end.queue += count;
+        assert!(end.queue <= limits[index].queue, "the send queue overflows");
+        end.outstanding.push_back((cookie, count));
+        other.inbound.extend(packets);
+        let receives = limits[1 - index].window.sum() as usize;
+        assert!(other.messages() <= receives, "a message without a receive");
+        self.steps
+            .extend((0..count).map(|_| Step::Deliver(connection, 1 - index)));
+    }
+
+    /// Puts bytes of a hostile peer on the way to an end.
+    pub fn forge(&mut self, connection: usize, end: usize, bytes: Vec<u8>) {
+        let inbound = &mut self.ends[connection][end].inbound;
+        inbound.push_back(Packet::Forged(bytes));
+        self.steps.push(Step::Deliver(connection, end));
+    }
+
+    fn both(&mut self, connection: usize, index: usize) -> [&mut End; 2] {
+        let [first, second] = &mut self.ends[connection];
+        match index {
+            0 => [first, second],
+            _ => [second, first],
+        }
+    }
+
+    fn deliver(&mut self, connection: usize, index: usize) {
+        let sender = self.ends[connection][1 - index].node;
+        let end = &mut self.ends[connection][index];
+        if end.state != EndState::Up {
+            return;
+        }
+        let Some(packet) = end.inbound.pop_front() else {
+            return;
+        };
+        let (node, rail) = (end.node, end.rail.expect("a rail"));
+        let acknowledges = match packet {
+            Packet::Message(header, body) => {
+                self.messages += 1;
+                let bytes = self.nodes[sender].home.encode(&header, body);
+                self.arrive(node, rail, bytes);
+                true
+            }
+            Packet::Forged(bytes) => {
+                self.arrive(node, rail, bytes);
+                false
+            }
+            Packet::Rdma(request) => {
+                if !self.access(sender, node, &request) {
+                    self.violations += 1;
+                    return self.break_connection(connection);
+                }
+                request.last
+            }
+        };
+        if acknowledges {
+            self.acknowledge(connection, 1 - index);
+        }
+    }
+
+    fn arrive(&mut self, node: usize, rail: RailId, bytes: Vec<u8>) {
+        let Node { engine, home, .. } = &mut self.nodes[node];
+        home.message = bytes.clone();
+        engine.arrived(home, rail, &bytes);
+        home.message.clear();
+    }
+
+    /// Executes an RDMA request of `from` in the memory of `to`.
+    fn access(&mut self, from: usize, to: usize, request: &RdmaRequest) -> bool {
+        let found = self.nodes[to].home.exposed.get(&request.context).copied();
+        let Some(exposed) = found.filter(|exposed| exposed.rdma == request.rdma) else {
+            return false;
+        };
+        let base = u64::from(request.context) << 32;
+        let Some(inside) = request.address.checked_sub(base) else {
+            return false;
+        };
+        if inside as usize + request.length > exposed.length {
+            return false;
+        }
+        let at = exposed.offset + inside as usize;
+        let (source, target) = match request.rdma {
+            Rdma::Write => ((from, request.op, request.offset), (to, exposed.op, at)),
+            Rdma::Read => ((to, exposed.op, at), (from, request.op, request.offset)),
+        };
+        let read = self.nodes[source.0].home.buffers.get(&source.1);
+        let bytes = read.expect("buffers to read").read(source.2, request.length);
+        let written = self.nodes[target.0].home.buffers.get_mut(&target.1);
+        written.expect("buffers to write").write(target.2, &bytes);
+        true
+    }
+
+    fn acknowledge(&mut self, connection: usize, index: usize) {
+        let end = &mut self.ends[connection][index];
+        let Some((cookie, count)) = end.outstanding.pop_front() else {
+            return;
+        };
+        end.completions.push_back((cookie, count, true));
+        self.steps.push(Step::Complete(connection, index));
+        self.close_if_drained(connection, index);
+    }
+
+    fn close_if_drained(&mut self, connection: usize, index: usize) {
+        let end = &self.ends[connection][index];
+        if end.closing && end.outstanding.is_empty() {
+            self.break_connection(connection);
+        }
+    }
+
+    fn complete(&mut self, connection: usize, index: usize) {
+        let end = &mut self.ends[connection][index];
+        let Some((cookie, count, success)) = end.completions.pop_front() else {
+            return;
+        };
+        end.queue = end.queue.saturating_sub(count);
+        let (node, rail) = (end.node, end.rail.expect("a rail"));
+        let closed = end.state == EndState::Flushing && end.completions.is_empty();
+        let Node { engine, home, .. } = &mut self.nodes[node];
+        engine.completed(home, rail, cookie, success);
+        if closed {
+            self.steps.push(Step::Closed(connection, index));
+        }
+    }
+
+    fn disconnect(&mut self, node: usize, rail: RailId, how: Close) {
+        let Some((connection, index)) = self.find(node, rail) else {
+            return;
+        };
+        match how {
+            Close::Abrupt => self.break_connection(connection),
+            Close::Graceful => {
+                self.ends[connection][index].closing = true;
+                self.close_if_drained(connection, index);
+            }
+        }
+    }
+
+    /// Breaks a connection: what is on its way is lost, and what is outstanding is flushed.
+    pub fn break_connection(&mut self, connection: usize) {
+        for index in [0, 1] {
+            let end = &mut self.ends[connection][index];
+            end.inbound.clear();
+            if matches!(end.state, EndState::Flushing | EndState::Closed) {
+                continue;
+            }
+            end.state = EndState::Flushing;
+            let flushed: Vec<_> = end.outstanding.drain(..).collect();
+            for (cookie, count) in flushed {
+                end.completions.push_back((cookie, count, false));
+                self.steps.push(Step::Complete(connection, index));
+            }
+            if end.completions.is_empty() {
+                self.steps.push(Step::Closed(connection, index));
+            }
+        }
+    }
+
+    fn close(&mut self, connection: usize, index: usize, reason: Option<Error>) {
+        let end = &mut self.ends[connection][index];
+        if end.state == EndState::Closed || !end.completions.is_empty() {
+            return;
+        }
+        end.state = EndState::Closed;
+        let node = end.node;
+        if let Some(rail) = end.rail {
+            let Node { engine, home, .. } = &mut self.nodes[node];
+            engine.closed(home, rail, reason);
+        }
+    }
+
+    /// Returns the connections that are established on both sides.
+    pub fn established(&self) -> Vec<usize> {
+        let up = |ends: &[End; 2]| ends.iter().all(|end| end.state == EndState::Up);
+        (0..self.ends.len()).filter(|index| up(&self.ends[*index])).collect()
+    }
+}
