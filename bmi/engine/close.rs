@@ -13,7 +13,9 @@ use super::{
         Home, //
     },
     op::{
+        Op,
         OpId,
+        Queue,
         Role,
         State,
         BY_PEER, //
@@ -23,6 +25,7 @@ use super::{
         Notices,
         PeerId,
         Phase,
+        Rail,
         RailId,
         MAX_RAILS, //
     },
@@ -57,8 +60,9 @@ impl<S: Storage> Engine<S> {
         if matches!(peer.phase, Phase::Idle | Phase::Closing) {
             return;
         }
+        // After LEAVE, the session has ended by agreement.
+        peer.error = error.filter(|_| peer.phase != Phase::Left);
         peer.phase = Phase::Closing;
-        peer.error = error;
         for rail in 0..MAX_RAILS {
             let is_down = peer.rails.get(rail).is_none_or(|rail| rail.link == Link::Down);
             if !is_down {
@@ -81,17 +85,15 @@ impl<S: Storage> Engine<S> {
         let Some(rail) = peer.rails.get_mut(usize::from(id.rail)) else {
             return;
         };
-        let link = core::mem::replace(&mut rail.link, Link::Down);
+        let link = core::mem::replace(rail, Rail::DOWN).link;
         match peer.phase {
-            Phase::Idle => {}
             Phase::Connecting => self.fail(home, id.peer, reason.unwrap_or(Error::Refused)),
-            Phase::Up | Phase::Asked(_) | Phase::Agreeing if link == Link::Up => {
+            Phase::Closing if peer.is_down() => self.ended(home, id.peer),
+            // Otherwise the session goes on without a rail that was not established.
+            phase if phase.is_open() && link == Link::Up => {
                 self.fail(home, id.peer, reason.unwrap_or(Error::Reset));
             }
-            // The session goes on without a rail that was not established.
-            Phase::Up | Phase::Asked(_) | Phase::Agreeing => {}
-            Phase::Closing if peer.is_down() => self.ended(home, id.peer),
-            Phase::Closing => {}
+            _ => {}
         }
     }
 
@@ -123,7 +125,7 @@ impl<S: Storage> Engine<S> {
         if let Some((request, hello)) = peer.request.take() {
             return self.begin_accept(home, id, (request, &hello));
         }
-        if !self.has_posts(id, next) {
+        if !self.has_op(id, |op| op.session == next) {
             return;
         }
         if active {
@@ -142,15 +144,29 @@ impl<S: Storage> Engine<S> {
         next.map(OpId)
     }
 
-    fn has_posts(&self, id: PeerId, session: u32) -> bool {
+    /// Returns whether a peer has an operation for which `condition` holds.
+    fn has_op(&self, id: PeerId, condition: impl Fn(&Op) -> bool) -> bool {
         let mut next = self.next_of_peer(id, None);
         while let Some(op) = next {
-            if self.op(op).is_some_and(|op| op.session == session) {
+            if self.op(op).is_some_and(&condition) {
                 return true;
             }
             next = self.next_of_peer(id, Some(op));
         }
         false
+    }
+
+    /// Returns whether a peer without references is in use: the consumer has operations, or takes
+    /// an unexpected message, and so gets a reference.
+    pub(super) fn has_use(&self, id: PeerId) -> bool {
+        self.has_op(id, |op| op.queue != Queue::Arrivals)
+    }
+
+    /// Frees the messages that a consumer without a reference to the peer cannot receive.
+    pub(super) fn free_arrivals(&mut self, home: &mut impl Home, id: PeerId) {
+        while let Some(op) = self.next_of_peer(id, None) {
+            self.free_arrival(home, op);
+        }
     }
 
     /// Fails the operations of a session, and frees its messages.
@@ -187,7 +203,7 @@ impl<S: Storage> Engine<S> {
 }
 
 /// Returns whether an arrival needs nothing more from its sender.
-fn is_whole(op: &super::Op) -> bool {
+fn is_whole(op: &Op) -> bool {
     op.header()
         .is_some_and(|header| matches!(header.kind, Kind::Eager | Kind::Unexpected))
 }

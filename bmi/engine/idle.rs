@@ -6,7 +6,9 @@
 //! only, and its cost does not depend on the number of peers.
 //!
 //! An idle session is given up by agreement: BYE, answered by LEAVE if the peer has no operations
-//! either, and by STAY otherwise. Between BYE and its answer, posts of this side wait.
+//! either, and by STAY otherwise. Between BYE and its answer, posts of this side wait. The side
+//! that has asked closes the rails: LEAVE comes after all messages of the other side, while the end
+//! of a rail may overtake messages on other rails.
 
 use super::{
     arrive::Message,
@@ -123,8 +125,12 @@ impl<S: Storage> Engine<S> {
                 peer.notices.leave = true;
             }
             (Kind::Bye, Phase::Up) => peer.notices.stay = true,
-            // Both sides have asked, or the peer has agreed.
-            (Kind::Bye | Kind::Leave, Phase::Asked(_)) => {
+            // Both sides have asked. The side that connected agrees.
+            (Kind::Bye, Phase::Asked(_)) if peer.active => {
+                peer.phase = Phase::Agreeing;
+                peer.notices.leave = true;
+            }
+            (Kind::Leave, Phase::Asked(_)) => {
                 self.close(home, message.peer, Close::Graceful, None);
             }
             (Kind::Stay, Phase::Asked(_)) => peer.phase = Phase::Up,

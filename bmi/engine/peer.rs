@@ -50,15 +50,22 @@ pub(crate) enum Phase {
     Up,
     /// BYE is sent, or will be: no data is sent until the peer has answered, or until this time.
     Asked(u64),
-    /// The peer's BYE will be agreed to.
+    /// LEAVE will be sent, which agrees to the peer's BYE.
     Agreeing,
+    /// LEAVE is sent. The peer closes the rails.
+    Left,
     /// The rails are closing.
     Closing,
 }
 
 impl Phase {
-    /// Returns whether messages arrive, and control messages are sent.
+    /// Returns whether messages arrive.
     pub(super) const fn is_open(self) -> bool {
+        self.may_send() || matches!(self, Self::Left)
+    }
+
+    /// Returns whether control messages may be sent.
+    pub(super) const fn may_send(self) -> bool {
         matches!(self, Self::Up | Self::Asked(_) | Self::Agreeing)
     }
 }
@@ -108,6 +115,11 @@ impl Rail {
             Link::Up => self.credits.available(class).min(self.queue),
             Link::Down | Link::Connecting => 0,
         }
+    }
+
+    /// Returns whether a CREDIT message has to be sent now.
+    pub(super) fn must_return(&self) -> bool {
+        self.link == Link::Up && self.queue > 0 && self.credits.must_return(self.asked)
     }
 
     /// Returns how many RDMA requests the rail can take now.

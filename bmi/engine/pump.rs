@@ -11,7 +11,6 @@ use super::{
     error::Error,
     home::{
         Body,
-        Close,
         Cookie,
         Home,
         Meaning,
@@ -56,7 +55,7 @@ impl<S: Storage> Engine<S> {
 
     /// Returns an open peer, and the rail for its next message of a class.
     fn open_peer(&self, id: PeerId, class: Class) -> Option<(&Peer, usize)> {
-        let peer = self.peers.get(id.0).filter(|peer| peer.phase.is_open())?;
+        let peer = self.peers.get(id.0).filter(|peer| peer.phase.may_send())?;
         Some((peer, peer.rail_for(class)?))
     }
 
@@ -101,8 +100,8 @@ impl<S: Storage> Engine<S> {
             return false;
         };
         self.post_control(home, id, rail, kind);
-        if kind == Kind::Leave {
-            self.close(home, id, Close::Graceful, None);
+        if let Some(peer) = self.peers.get_mut(id.0).filter(|_| kind == Kind::Leave) {
+            peer.phase = Phase::Left;
         }
         true
     }
@@ -110,9 +109,9 @@ impl<S: Storage> Engine<S> {
     /// Returns credits of each rail on which enough are owed, or the peer has asked.
     fn return_credits(&mut self, home: &mut impl Home, id: PeerId) {
         for rail in 0..MAX_RAILS {
-            let peer = self.peers.get(id.0).filter(|peer| peer.phase.is_open());
+            let peer = self.peers.get(id.0).filter(|peer| peer.phase.may_send());
             let state = peer.and_then(|peer| peer.rails.get(rail));
-            if state.is_some_and(|rail| rail.queue > 0 && rail.credits.must_return(rail.asked)) {
+            if state.is_some_and(|rail| rail.must_return()) {
                 self.post_control(home, id, rail, Kind::Credit);
             }
         }

@@ -62,20 +62,19 @@ impl<S: Storage> Engine<S> {
 
     /// Frees a peer that has no use any more, or ends its session.
     pub(super) fn settle(&mut self, home: &mut impl Home, id: PeerId) {
-        let Some(peer) = self.peers.get(id.0) else {
+        let Some(peer) = self.peers.get(id.0).filter(|peer| peer.references == 0) else {
             return;
         };
-        if peer.references > 0 || !peer.ops.is_empty() {
+        let (phase, active) = (peer.phase, peer.active);
+        let ends = phase == Phase::Idle || active && phase.may_send();
+        if !ends || self.has_use(id) {
             return;
         }
-        match peer.phase {
-            Phase::Idle => {
-                self.peers.remove(id.0);
-            }
-            Phase::Up | Phase::Asked(_) if peer.active => {
-                self.close(home, id, Close::Graceful, None);
-            }
-            _ => {}
+        self.free_arrivals(home, id);
+        if phase == Phase::Idle {
+            self.peers.remove(id.0);
+        } else {
+            self.close(home, id, Close::Graceful, None);
         }
     }
 

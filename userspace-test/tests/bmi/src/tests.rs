@@ -3,4 +3,5 @@
 //! Tests of the engine's parts, of each rule of the protocol, and of random programs.
 
 mod pair;
+mod random;
 mod rules;

@@ -49,6 +49,15 @@ pub struct RdmaRequest {
     pub last: bool,
 }
 
+/// A message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Header and descriptors.
+    pub start: Vec<u8>,
+    /// Operation whose bytes follow, and their number.
+    pub payload: Option<(OpId, usize)>,
+}
+
 /// A request of the engine that the network carries out.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -56,7 +65,7 @@ pub enum Request {
     Accept(u64, RailId, Vec<u8>),
     Reject(u64),
     Disconnect(RailId, Close),
-    Send(RailId, Cookie, Header, Body),
+    Send(RailId, Cookie, Message),
     Rdma(RailId, Cookie, Vec<RdmaRequest>),
     Expose(OpId, Rdma, u16),
     Withdraw(OpId),
@@ -116,20 +125,13 @@ impl SimHome {
         self.exposed.retain(|_, exposed| exposed.op != op);
     }
 
-    /// Returns the bytes of a message, when the network takes it.
-    pub fn encode(&self, header: &Header, body: Body) -> Vec<u8> {
-        let mut bytes = header.encode().to_vec();
-        match body {
-            Body::Empty => {}
-            Body::Payload(op) => {
-                let length = usize::try_from(header.length).expect("a length");
-                let buffers = self.buffers.get(&op).expect("buffers that are used still");
-                bytes.extend(buffers.read(0, length));
-            }
-            Body::Descriptors(op) => {
-                let descriptors = self.descriptors(op, header);
-                bytes.extend(descriptors.into_iter().flat_map(encode_descriptor));
-            }
+    /// Returns the bytes of a message, whose payload the network takes from the buffers when it
+    /// delivers the message.
+    pub fn encode(&self, message: &Message) -> Vec<u8> {
+        let mut bytes = message.start.clone();
+        if let Some((op, length)) = message.payload {
+            let buffers = self.buffers.get(&op).expect("buffers that are used still");
+            bytes.extend(buffers.read(0, length));
         }
         bytes
     }
@@ -174,7 +176,18 @@ impl Home for SimHome {
     }
 
     fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {
-        self.requests.push(Request::Send(rail, cookie, *header, body));
+        let mut start = header.encode().to_vec();
+        let payload = match body {
+            Body::Empty => None,
+            Body::Payload(op) => Some((op, header.length as usize)),
+            Body::Descriptors(op) => {
+                let descriptors = self.descriptors(op, header);
+                start.extend(descriptors.into_iter().flat_map(encode_descriptor));
+                None
+            }
+        };
+        let message = Message { start, payload };
+        self.requests.push(Request::Send(rail, cookie, message));
     }
 
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted {

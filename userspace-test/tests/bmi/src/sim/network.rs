@@ -2,11 +2,12 @@
 
 //! Connections: what is on its way, and what has completed.
 
-use super::home::RdmaRequest;
+use super::home::{
+    Message,
+    RdmaRequest, //
+};
 use crate::bmi::engine::{
-    Body,
     Cookie,
-    Header,
     RailId, //
 };
 use std::collections::VecDeque;
@@ -14,8 +15,7 @@ use std::collections::VecDeque;
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub enum Packet {
-    /// Its payload is read from the sender's buffers when it is delivered.
-    Message(Header, Body),
+    Message(Message),
     /// Bytes of a hostile peer.
     Forged(Vec<u8>),
     Rdma(RdmaRequest),

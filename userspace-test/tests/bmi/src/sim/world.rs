@@ -215,8 +215,8 @@ impl World {
                 self.close(connection, 0, Some(Error::Refused));
             }
             Request::Disconnect(rail, how) => self.disconnect(node, rail, how),
-            Request::Send(rail, cookie, header, body) => {
-                let packet = Packet::Message(header, body);
+            Request::Send(rail, cookie, message) => {
+                let packet = Packet::Message(message);
                 self.transmit(node, rail, vec![packet], cookie);
             }
             Request::Rdma(rail, cookie, requests) => {
@@ -367,9 +367,9 @@ impl World {
         };
         let (node, rail) = (end.node, end.rail.expect("a rail"));
         let acknowledges = match packet {
-            Packet::Message(header, body) => {
+            Packet::Message(message) => {
                 self.messages += 1;
-                let bytes = self.nodes[sender].home.encode(&header, body);
+                let bytes = self.nodes[sender].home.encode(&message);
                 self.arrive(node, rail, bytes);
                 true
             }
