@@ -95,7 +95,9 @@ impl<S: Storage> Engine<S> {
         let rail = peer.and_then(|peer| {
             let state = peer.rails.get(usize::from(hello.rail))?;
             let same = (peer.secret, peer.instance) == (hello.session, hello.instance);
-            let free = !peer.active && peer.phase.is_open() && state.link == Link::Down;
+            // The peer may know that rail 0 is established before this side does.
+            let begun = peer.phase == Phase::Connecting || peer.phase.may_send();
+            let free = !peer.active && begun && state.link == Link::Down;
             (same && free).then(|| rail_id(id, peer, usize::from(hello.rail)))
         });
         let Some(rail) = rail else {

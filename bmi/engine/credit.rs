@@ -8,9 +8,9 @@
 //! takes the message. Data never takes a control credit.
 //!
 //! Each message returns the credits that its sender owes. Without other messages CREDIT does, which
-//! is sent when half of a window is owed, and may take the last control credit. Others leave it. So
-//! the two sides cannot wait for each other: one has used all of its control credits only by a
-//! CREDIT, which returned at least half of the peer's.
+//! is sent when half of a window is owed. The last control credit is for a CREDIT that returns half
+//! of the control window. So the two sides cannot wait for each other: a side that has used all of
+//! its control credits has just returned half of the peer's.
 
 /// Class of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Credits {
     pub(crate) const fn available(&self, class: Class) -> u16 {
         match class {
             Class::Data => self.data.have,
-            // The last one is for CREDIT.
+            // The last one returns control credits.
             Class::Control => self.control.have.saturating_sub(1),
         }
     }
@@ -116,8 +116,12 @@ impl Credits {
     /// Returns whether a CREDIT message has to be sent now. `asked` says that the peer waits for
     /// one.
     pub(crate) fn must_return(&self, asked: bool) -> bool {
-        let owes = self.data.owes_half() || self.control.owes_half();
-        self.control.have > 0 && (owes || asked)
+        let wanted = asked || self.data.owes_half();
+        match self.control.have {
+            0 => false,
+            1 => self.control.owes_half(),
+            _ => wanted || self.control.owes_half(),
+        }
     }
 
     /// Takes a credit for a message. Returns the credits that the message returns.

@@ -68,7 +68,8 @@ impl<S: Storage> Engine<S> {
         self.find(list, peer, tag)
     }
 
-    fn find_arrival(&mut self, peer: PeerId, tag: i32) -> Option<OpId> {
+    /// Returns the oldest message for a receive.
+    pub(super) fn find_arrival(&mut self, peer: PeerId, tag: i32) -> Option<OpId> {
         let list = self.shared.bucket_mut(peer, tag)?.arrivals;
         self.find(list, peer, tag)
     }
@@ -158,12 +159,14 @@ impl<S: Storage> Engine<S> {
 
     /// Starts to expose the memory of an operation.
     pub(super) fn expose(&mut self, home: &mut impl Home, id: OpId, rdma: Rdma) {
-        let Some(op) = self.ops.get_mut(id.0) else {
+        let Some(peer) = self.op(id).map(|op| op.post.peer) else {
             return;
         };
-        let peer = op.post.peer;
-        op.exposure = Exposure::Pending;
-        if let Some((rail, limit)) = self.first_rail(peer) {
+        let Some((rail, limit)) = self.first_rail(peer) else {
+            return;
+        };
+        if let Some(op) = self.op_mut(id) {
+            op.exposure = Exposure::Pending;
             home.expose(id, rail, rdma, limit);
         }
     }

@@ -25,11 +25,13 @@ impl<S: Storage> Engine<S> {
     /// [`start`](Self::start).
     ///
     /// Errors: `Invalid`, also for a stale peer; `TooLong` for an unexpected message; `NoMemory` if
-    /// the storage has to grow; `NotConnected` if only the peer can connect.
+    /// the storage has to grow; `NotConnected` if only the peer can connect, and no message for a
+    /// receive is left.
     pub(crate) fn post(&mut self, post: Post) -> Result<OpId, Error> {
         self.check(&post)?;
+        let kept = post.role == Role::Receive && self.find_arrival(post.peer, post.tag).is_some();
         let peer = self.peers.get_mut(post.peer.0).ok_or(Error::Invalid)?;
-        if !peer.active && matches!(peer.phase, Phase::Idle | Phase::Closing) {
+        if !kept && !peer.active && matches!(peer.phase, Phase::Idle | Phase::Closing) {
             return Err(Error::NotConnected);
         }
         let op = Op::new(post, peer.session_of_post());
@@ -77,7 +79,8 @@ impl<S: Storage> Engine<S> {
             Role::Receive => self.match_receive(home, id),
             Role::Arrival => {}
         }
-        if self.phase(post.peer) == Some(Phase::Idle) {
+        let peer = self.peers.get(post.peer.0);
+        if peer.is_some_and(|peer| peer.phase == Phase::Idle && peer.active) {
             self.connect(home, post.peer);
         }
         self.pump(home, post.peer);

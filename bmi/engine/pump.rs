@@ -26,6 +26,7 @@ use super::{
         State, //
     },
     peer::{
+        Link,
         Peer,
         PeerId,
         Phase,
@@ -245,10 +246,11 @@ impl<S: Storage> Engine<S> {
         true
     }
 
-    /// Returns rail 0 of a peer, and the number of descriptors that a message can have.
+    /// Returns a rail of a peer that is up, and the number of descriptors that a message can have.
     pub(super) fn first_rail(&self, id: PeerId) -> Option<(RailId, u16)> {
         let peer = self.peers.get(id.0)?;
-        Some((rail_id(id, peer, 0), descriptor_limit(peer)))
+        let up = peer.rails.iter().position(|rail| rail.link == Link::Up)?;
+        Some((rail_id(id, peer, up), descriptor_limit(peer)))
     }
 }
 

@@ -125,18 +125,21 @@ impl<S: Storage> Engine<S> {
         let Some(peer) = self.rail_peer(id) else {
             return;
         };
+        let rail = peer.rails.get(usize::from(id.rail));
+        if rail.is_none_or(|rail| rail.link != Link::Connecting) || peer.phase == Phase::Closing {
+            return;
+        }
         let (active, first) = (peer.active, id.rail == 0);
         let hello = match Hello::decode(private_data) {
             Ok(hello) => Some(hello),
             Err(error) if active => return self.fail(home, id.peer, error),
-            // Who has accepted got the hello with the request.
+            // The side that has accepted had the hello with the request.
             Err(_) => None,
         };
         match (hello.filter(|_| active), first) {
             (Some(hello), true) => self.open_session(home, id, &hello),
             (Some(hello), false) => self.join(home, id, &hello),
-            (None, true) => self.open(id),
-            (None, false) => self.set_up(id),
+            (None, _) => self.open(id),
         }
         self.pump(home, id.peer);
     }
@@ -196,9 +199,12 @@ impl<S: Storage> Engine<S> {
         }
     }
 
+    /// Opens the session with its first rail. On the side that has accepted, that may be another
+    /// rail than rail 0.
     fn open(&mut self, id: RailId) {
         self.set_up(id);
-        if let Some(peer) = self.peers.get_mut(id.peer.0) {
+        let peer = self.peers.get_mut(id.peer.0);
+        if let Some(peer) = peer.filter(|peer| peer.phase == Phase::Connecting) {
             peer.phase = Phase::Up;
             self.heard(id.peer);
         }

@@ -17,6 +17,7 @@ mod node;
 mod world;
 
 pub use self::{
+    home::Request,
     memory::Buffers,
     node::{
         Node,

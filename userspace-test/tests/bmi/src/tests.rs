@@ -2,6 +2,12 @@
 
 //! Tests of the engine's parts, of each rule of the protocol, and of random programs.
 
+mod cancel;
+mod credit;
+mod data;
+mod hostile;
 mod pair;
+mod parts;
 mod random;
-mod rules;
+mod sessions;
+mod wire;

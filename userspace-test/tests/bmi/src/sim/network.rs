@@ -43,6 +43,8 @@ pub struct End {
     pub outstanding: VecDeque<(Cookie, u16)>,
     /// Completions that are not reported, and whether they are successes.
     pub completions: VecDeque<(Cookie, u16, bool)>,
+    /// Messages that were delivered to this end.
+    pub received: u32,
     /// Entries of the send queue in use.
     pub queue: u16,
     /// The connection is closed after the outstanding requests.
@@ -59,6 +61,7 @@ impl End {
             inbound: VecDeque::new(),
             outstanding: VecDeque::new(),
             completions: VecDeque::new(),
+            received: 0,
             queue: 0,
             closing: false,
             private_data: Vec::new(),

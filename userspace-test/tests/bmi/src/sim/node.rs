@@ -41,6 +41,9 @@ pub struct Node {
     pub engine: Engine<Vectors>,
     pub home: SimHome,
     pub settings: Settings,
+    /// Entries of the storage.
+    ops: usize,
+    peers: usize,
     /// The node executes nothing.
     pub frozen: bool,
     /// The node rejects connections.
@@ -72,25 +75,26 @@ impl Node {
             engine,
             home: SimHome::default(),
             settings,
+            ops: 0,
+            peers: 0,
             frozen: false,
             refuses: false,
         }
     }
 
-    /// Makes room for an operation and a session.
+    /// Makes room for an operation, a peer and a session.
     pub fn make_room(&mut self) {
         let session = self.settings.window.sum() * u32::from(self.settings.rails);
-        let (ops, peers, _) = self.engine.census();
         while self.engine.room() <= session {
-            let ops = (0..ops * 2 + 64).map(|_| Entry::vacant()).collect();
+            self.ops = self.ops * 2 + 64;
+            let ops = (0..self.ops).map(|_| Entry::vacant()).collect();
             self.engine.grow_ops(ops);
-            if self.engine.room() <= session {
-                let more = (0..8192).map(|_| Entry::vacant()).collect();
-                self.engine.grow_ops(more);
-            }
         }
-        let peers = (0..peers * 2 + 2).map(|_| Entry::vacant()).collect();
-        self.engine.grow_peers(peers);
+        if self.engine.census().1 as usize >= self.peers {
+            self.peers = self.peers * 2 + 2;
+            let peers = (0..self.peers).map(|_| Entry::vacant()).collect();
+            self.engine.grow_peers(peers);
+        }
     }
 
     pub fn post(

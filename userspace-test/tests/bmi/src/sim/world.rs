@@ -27,7 +27,10 @@ use crate::bmi::engine::{
     Rdma, //
 };
 use fastrand::Rng;
-use std::collections::VecDeque;
+use std::collections::{
+    HashMap,
+    VecDeque, //
+};
 
 /// Bytes of private data that RoCE delivers.
 const PRIVATE_DATA: usize = 56;
@@ -37,6 +40,8 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub ends: Vec<[End; 2]>,
     steps: Vec<Step>,
+    /// Connection and end of each rail of a node.
+    places: HashMap<(usize, RailId), (usize, usize)>,
     /// Requests of nodes that concern their memory.
     memory: Vec<VecDeque<(OpId, Option<(Rdma, u16)>)>>,
     rng: Rng,
@@ -60,6 +65,7 @@ impl World {
             nodes: nodes.collect(),
             ends: Vec::new(),
             steps: Vec::new(),
+            places: HashMap::new(),
             memory: vec![VecDeque::new(); settings.len()],
             rng: Rng::with_seed(seed),
             now: 0,
@@ -80,6 +86,7 @@ impl World {
         settings.instance += 1000;
         self.nodes[node] = Node::new(settings);
         self.memory[node].clear();
+        self.places.retain(|place, _| place.0 != node);
     }
 
     fn shut(&mut self, connection: usize, node: usize) {
@@ -200,6 +207,7 @@ impl World {
             Request::Accept(connection, rail, hello) => {
                 let connection = connection as usize;
                 let gone = self.ends[connection][0].state != EndState::Waiting;
+                self.places.insert((node, rail), (connection, 1));
                 self.ends[connection][1].rail = Some(rail);
                 self.ends[connection][0].private_data = hello;
                 if gone {
@@ -255,6 +263,7 @@ impl World {
         let to = self.nodes[node].home.addresses[&rail.peer];
         let mut ends = [End::new(node, Some(rail)), End::new(to, None)];
         ends[1].private_data = hello;
+        self.places.insert((node, rail), (self.ends.len(), 0));
         self.ends.push(ends);
         self.steps.push(Step::Request(self.ends.len() - 1));
     }
@@ -299,16 +308,7 @@ impl World {
     }
 
     fn find(&self, node: usize, rail: RailId) -> Option<(usize, usize)> {
-        // The latest connections are at the end.
-        let ends = self.ends.iter().enumerate().rev();
-        let mut places = ends.flat_map(|(connection, ends)| {
-            ends.iter()
-                .enumerate()
-                .map(move |(index, end)| (connection, index, end))
-        });
-        places
-            .find(|(_, _, end)| end.node == node && end.rail == Some(rail))
-            .map(|(connection, index, _)| (connection, index))
+        self.places.get(&(node, rail)).copied()
     }
 
     fn transmit(
@@ -366,6 +366,7 @@ impl World {
             return;
         };
         let (node, rail) = (end.node, end.rail.expect("a rail"));
+        end.received += u32::from(!matches!(packet, Packet::Rdma(_)));
         let acknowledges = match packet {
             Packet::Message(message) => {
                 self.messages += 1;

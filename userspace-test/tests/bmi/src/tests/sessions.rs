@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connections: refused, broken, silent, idle, many.
+
+use super::{
+    data::RAILS,
+    pair::{
+        pattern,
+        Pair,
+        CLIENT,
+        SERVER, //
+    },
+};
+use crate::{
+    bmi::engine::{
+        Error,
+        PeerId,
+        Phase,
+        Post,
+        Role, //
+    },
+    sim::{
+        Buffers,
+        Settings,
+        World,
+        SMALL, //
+    },
+};
+
+fn phase(pair: &Pair, node: usize) -> Option<Phase> {
+    pair.world.nodes[node].engine.phase(pair.peers[node])
+}
+
+fn give_up(pair: &mut Pair, node: usize) -> bool {
+    let node = &mut pair.world.nodes[node];
+    node.engine.give_up_idle(&mut node.home)
+}
+
+#[test]
+fn a_refused_connection_fails_its_operations() {
+    let mut world = World::new(1, &[SMALL; 2]);
+    world.nodes[1].refuses = true;
+    let peer = world.address(0, 1);
+    for role in [Role::Send, Role::Receive, Role::SendUnexpected] {
+        world.nodes[0].post(role, peer, 1, Buffers::divide(b"12", 1)).expect("an operation");
+    }
+    assert!(world.nodes[0].take().is_empty(), "a post does not wait for the connection");
+    world.run();
+    let results = world.nodes[0].take();
+    assert_eq!(results.len(), 3);
+    assert!(results.iter().all(|result| result.0.error == Some(Error::Refused)));
+    // The address stays valid.
+    world.nodes[1].refuses = false;
+    world.nodes[0].post(Role::Send, peer, 1, Buffers::divide(b"12", 1)).expect("an operation");
+    world.run();
+    assert_eq!(world.nodes[0].take()[0].0.error, None);
+}
+
+#[test]
+fn operations_before_the_connection_can_be_cancelled() {
+    let mut world = World::new(1, &[SMALL; 2]);
+    world.nodes[1].frozen = true;
+    let peer = world.address(0, 1);
+    let id = world.nodes[0].post(Role::Send, peer, 1, Buffers::divide(b"12", 1));
+    world.run();
+    let node = &mut world.nodes[0];
+    node.engine.cancel(&mut node.home, id.expect("an operation"));
+    assert_eq!(node.take()[0].0.error, Some(Error::Cancelled));
+}
+
+#[test]
+fn a_break_fails_operations_and_the_next_post_connects_again() {
+    for settings in [SMALL, RAILS] {
+        for broken in 0..usize::from(settings.rails) {
+            let mut pair = Pair::new(2, settings);
+            let long = pair.send(CLIENT, 1, &pattern(1, 5000), 1);
+            let waiting = pair.receive(CLIENT, 2, 10, 1);
+            let served = pair.receive(SERVER, 3, 10, 1);
+            pair.world.run();
+            let connection = pair.world.established()[broken];
+            pair.world.break_connection(connection);
+            pair.world.run();
+            for (node, id) in [(CLIENT, long), (CLIENT, waiting), (SERVER, served)] {
+                assert_eq!(pair.error_of(node, id), Some(Error::Reset));
+            }
+            assert_eq!(phase(&pair, CLIENT), Some(Phase::Idle));
+            let refused = pair.try_post(SERVER, Role::Send, 1, Buffers::divide(b"", 1));
+            assert_eq!(refused, Err(Error::NotConnected), "only the client can connect");
+            // The server keeps the client's address.
+            assert_eq!(pair.introduce(), pair.peers[SERVER]);
+            pair.transfer(SERVER, 1, 5000, (1, 1));
+        }
+    }
+}
+
+#[test]
+fn messages_of_a_broken_session_are_not_matched_later() {
+    let mut pair = Pair::new(3, SMALL);
+    pair.send(CLIENT, 1, b"of the first session", 1);
+    pair.world.run();
+    let connection = pair.world.established()[0];
+    pair.world.break_connection(connection);
+    pair.world.run();
+    pair.introduce();
+    pair.transfer(CLIENT, 1, 30, (1, 1));
+}
+
+#[test]
+fn a_connection_that_the_server_has_not_missed_is_replaced() {
+    let mut pair = Pair::new(4, SMALL);
+    let receive = pair.receive(SERVER, 1, 10, 1);
+    // Only the client learns that the connection has broken.
+    pair.world.nodes[SERVER].frozen = true;
+    let connection = pair.world.established()[0];
+    pair.world.break_connection(connection);
+    pair.world.run();
+    let send = pair.send(CLIENT, 1, b"0123456789", 1);
+    pair.world.run();
+    pair.world.nodes[SERVER].frozen = false;
+    pair.world.run();
+    assert_eq!(pair.error_of(SERVER, receive), Some(Error::Reset));
+    assert_eq!(pair.error_of(CLIENT, send), None);
+    assert_eq!(phase(&pair, SERVER), Some(Phase::Up));
+    let receive = pair.receive(SERVER, 1, 10, 1);
+    pair.world.run();
+    assert!(pair.result_of(SERVER, receive).1 == b"0123456789");
+}
+
+#[test]
+fn a_client_that_has_restarted_is_another_peer() {
+    let mut pair = Pair::new(5, SMALL);
+    let served = pair.receive(SERVER, 3, 10, 1);
+    let earlier = pair.peers[SERVER];
+    pair.world.restart(CLIENT);
+    pair.world.run();
+    assert_eq!(pair.error_of(SERVER, served), Some(Error::Reset));
+    pair.peers[CLIENT] = pair.world.address(CLIENT, SERVER);
+    pair.peers[SERVER] = pair.introduce();
+    assert_ne!(pair.peers[SERVER], earlier);
+    pair.transfer(CLIENT, 1, 5000, (1, 1));
+}
+
+#[test]
+fn a_server_that_has_restarted_is_reached_by_the_same_address() {
+    let mut pair = Pair::new(6, RAILS);
+    pair.world.restart(SERVER);
+    pair.world.run();
+    pair.peers[SERVER] = pair.introduce();
+    pair.transfer(CLIENT, 1, 20_000, (1, 1));
+}
+
+#[test]
+fn a_silent_peer_is_found_and_an_idle_one_is_not() {
+    let mut pair = Pair::new(7, SMALL);
+    let waiting = pair.receive(CLIENT, 1, 10, 1);
+    for _ in 0..50 {
+        pair.world.tick(SMALL.silence);
+        pair.world.run();
+    }
+    assert!(!pair.is_complete(CLIENT, waiting), "a peer that answers is alive");
+    pair.world.nodes[SERVER].frozen = true;
+    for _ in 0..2 {
+        pair.world.tick(SMALL.silence - 1);
+        pair.world.run();
+    }
+    assert!(!pair.is_complete(CLIENT, waiting));
+    for _ in 0..2 {
+        pair.world.tick(SMALL.silence);
+        pair.world.run();
+    }
+    assert_eq!(pair.error_of(CLIENT, waiting), Some(Error::TimedOut));
+}
+
+#[test]
+fn a_tick_is_free_for_peers_that_are_not_silent() {
+    let mut pair = Pair::new(8, SMALL);
+    let before = pair.world.messages;
+    for _ in 0..20 {
+        pair.world.tick(SMALL.silence / 2);
+        pair.transfer(CLIENT, 1, 10, (1, 1));
+        pair.transfer(SERVER, 1, 10, (1, 1));
+    }
+    // The messages, and credits for them, but no PING.
+    assert!(pair.world.messages - before <= 40 + 20, "{}", pair.world.messages - before);
+}
+
+#[test]
+fn an_idle_session_is_given_up_and_comes_back() {
+    for giver in [CLIENT, SERVER] {
+        for settings in [SMALL, RAILS] {
+            let mut pair = Pair::new(9, settings);
+            assert!(give_up(&mut pair, giver));
+            // Posts of the other side, or of this one, are not lost.
+            let send = pair.send(CLIENT, 1, b"0123456789", 1);
+            pair.world.run();
+            assert_eq!(pair.error_of(CLIENT, send), None);
+            let receive = pair.receive(SERVER, 1, 10, 1);
+            pair.world.run();
+            assert!(pair.result_of(SERVER, receive).1 == b"0123456789");
+            assert_eq!(pair.introduce(), pair.peers[SERVER]);
+            pair.transfer(SERVER, 1, 5000, (1, 1));
+        }
+    }
+}
+
+#[test]
+fn a_given_up_session_has_no_connection() {
+    for giver in [CLIENT, SERVER] {
+        let mut pair = Pair::new(10, RAILS);
+        assert!(give_up(&mut pair, giver));
+        pair.world.run();
+        assert!(pair.world.established().is_empty());
+        assert_eq!(phase(&pair, CLIENT), Some(Phase::Idle));
+        assert_eq!(phase(&pair, SERVER), Some(Phase::Idle));
+        assert!(!give_up(&mut pair, giver), "there is no session to give up");
+    }
+}
+
+#[test]
+fn a_session_in_use_is_not_given_up() {
+    for user in [CLIENT, SERVER] {
+        let mut pair = Pair::new(11, SMALL);
+        let receive = pair.receive(user, 1, 10, 1);
+        pair.world.run();
+        assert!(!give_up(&mut pair, user));
+        assert!(give_up(&mut pair, 1 - user), "the peer has to ask");
+        pair.world.run();
+        assert_eq!(phase(&pair, CLIENT), Some(Phase::Up));
+        pair.send(1 - user, 1, b"0123456789", 1);
+        pair.world.run();
+        assert_eq!(pair.error_of(user, receive), None);
+    }
+}
+
+#[test]
+fn both_sides_give_up_at_once() {
+    for seed in 0..20 {
+        let mut pair = Pair::new(seed, RAILS);
+        assert!(give_up(&mut pair, CLIENT));
+        assert!(give_up(&mut pair, SERVER));
+        pair.world.run();
+        assert!(pair.world.established().is_empty());
+        pair.introduce();
+        pair.transfer(CLIENT, 1, 10, (1, 1));
+    }
+}
+
+#[test]
+fn a_message_that_was_kept_survives_an_idle_session() {
+    let mut pair = Pair::new(12, SMALL);
+    pair.send(CLIENT, 1, b"kept", 1);
+    pair.world.run();
+    pair.take();
+    assert!(give_up(&mut pair, CLIENT));
+    pair.world.run();
+    let kept = phase(&pair, CLIENT);
+    let receive = pair.receive(SERVER, 1, 10, 1);
+    pair.world.run();
+    assert_eq!(kept, Some(Phase::Up), "the server has a message to deliver");
+    assert_eq!(pair.result_of(SERVER, receive).0.actual, 4);
+}
+
+#[test]
+fn a_message_that_was_on_its_way_survives_an_idle_session() {
+    let mut kept = 0;
+    for seed in 0..50 {
+        let mut pair = Pair::new(seed, SMALL);
+        assert!(give_up(&mut pair, SERVER));
+        let send = pair.send(CLIENT, 1, b"0123456789", 1);
+        pair.world.run();
+        assert_eq!(pair.error_of(CLIENT, send), None);
+        kept += usize::from(phase(&pair, SERVER) == Some(Phase::Idle));
+        let receive = pair.receive(SERVER, 1, 10, 1);
+        pair.world.run();
+        assert!(pair.result_of(SERVER, receive).1 == b"0123456789");
+    }
+    assert!(kept > 0, "no session ended before the receive");
+}
+
+#[test]
+fn addresses_are_freed() {
+    let mut pair = Pair::new(13, RAILS);
+    for node in [CLIENT, SERVER] {
+        let peer = pair.peers[node];
+        let node = &mut pair.world.nodes[node];
+        node.engine.release(&mut node.home, peer);
+    }
+    pair.world.run();
+    assert!(pair.world.nodes.iter().all(|node| node.engine.census() == (0, 0, 0)));
+    let stale = pair.try_post(CLIENT, Role::Send, 1, Buffers::divide(b"", 1));
+    assert_eq!(stale, Err(Error::Invalid));
+}
+
+#[test]
+fn a_client_without_references_can_still_ask() {
+    let mut pair = Pair::new(14, SMALL);
+    let peer = pair.peers[SERVER];
+    let node = &mut pair.world.nodes[SERVER];
+    node.engine.release(&mut node.home, peer);
+    assert_eq!(pair.introduce(), peer, "its session keeps the address");
+}
+
+#[test]
+fn a_refused_post_leaves_nothing() {
+    let mut pair = Pair::new(15, SMALL);
+    let before = pair.world.nodes[CLIENT].engine.census();
+    let engine = &mut pair.world.nodes[CLIENT].engine;
+    let post = Post {
+        role: Role::SendUnexpected,
+        peer: pair.peers[CLIENT],
+        tag: 0,
+        length: 209,
+        fragments: 1,
+        context: 0,
+        user: 0,
+    };
+    assert_eq!(engine.post(post), Err(Error::TooLong));
+    let closed = Post { context: 3, ..post };
+    assert_eq!(engine.post(closed), Err(Error::Invalid));
+    let role = Role::Arrival;
+    assert_eq!(engine.post(Post { role, ..post }), Err(Error::Invalid));
+    let peer = PeerId(crate::bmi::engine::Key::from_raw(99 << 32));
+    let length = 0;
+    assert_eq!(engine.post(Post { peer, length, ..post }), Err(Error::Invalid));
+    let mut posted = 0;
+    while engine.post(Post { length: 0, ..post }).is_ok() {
+        posted += 1;
+    }
+    assert_eq!(engine.post(Post { length: 0, ..post }), Err(Error::NoMemory));
+    assert_eq!(engine.room(), 0);
+    assert_eq!(engine.census(), (before.0 + posted, before.1, before.2));
+}
+
+#[test]
+fn a_session_without_room_is_refused() {
+    let mut world = World::new(16, &[SMALL; 2]);
+    let peer = world.address(0, 1);
+    world.run();
+    let node = &mut world.nodes[0];
+    node.make_room();
+    let post = Post {
+        role: Role::Send,
+        peer,
+        tag: 0,
+        length: 0,
+        fragments: 1,
+        context: 0,
+        user: 7,
+    };
+    let mut last = None;
+    while let Ok(id) = node.engine.post(post) {
+        node.home.buffers.insert(id, Buffers::divide(b"", 1));
+        last = Some(id);
+    }
+    node.engine.start(&mut node.home, last.expect("an operation"));
+    let results = node.take();
+    assert!(results.iter().all(|result| result.0.error == Some(Error::NoMemory)));
+    assert!(!results.is_empty());
+}
+
+#[test]
+fn a_thousand_peers() {
+    let settings = Settings {
+        rails: 1,
+        ..SMALL
+    };
+    let mut world = World::new(17, &[settings; 2]);
+    let peers: Vec<_> = (0..1000).map(|_| world.address(0, 1)).collect();
+    for (number, peer) in peers.iter().enumerate() {
+        let node = &mut world.nodes[0];
+        let buffers = Buffers::divide(&(number as u64).to_le_bytes(), 1);
+        node.post(Role::SendUnexpected, *peer, 0, buffers).expect("a send");
+        let buffers = Buffers::divide(&[0; 8], 1);
+        node.post(Role::Receive, *peer, 1, buffers).expect("a receive");
+    }
+    world.run();
+    // The server answers all.
+    let mut answered = 0;
+    while let Some((peer, _, bytes)) = world.nodes[1].take_unexpected() {
+        let buffers = Buffers::divide(&bytes, 1);
+        world.nodes[1].post(Role::Send, peer, 1, buffers).expect("a send");
+        answered += 1;
+    }
+    world.run();
+    let results = world.nodes[0].take();
+    assert_eq!((answered, results.len()), (1000, 2000));
+    assert!(results.iter().all(|result| result.0.error.is_none()));
+    let distinct: std::collections::HashSet<_> = results.iter().map(|result| result.1.bytes()).collect();
+    assert_eq!(distinct.len(), 1000, "each client has its own answer");
+}
