@@ -36,18 +36,13 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Processes CTS: writes the message.
-    pub(super) fn cleared(
-        &mut self,
-        home: &mut impl Home,
-        message: &Message,
-    ) -> Result<(), Error> {
+    pub(super) fn cleared(&mut self, home: &mut impl Home, message: &Message) -> Result<(), Error> {
         let Some((id, op)) = self.named(message) else {
             return Ok(());
         };
         // A send whose offer is being withdrawn does not expect CTS any more.
-        let expected = op.state == State::Offered
-            && op.pull == Some(false)
-            && op.deadline.is_none();
+        let expected =
+            op.state == State::Offered && op.pull == Some(false) && op.deadline.is_none();
         if !expected {
             return Ok(());
         }

@@ -83,7 +83,10 @@ impl<S: Storage> Engine<S> {
 
     /// Stashes a message that is too early.
     fn hold(&mut self, home: &mut impl Home, message: Message) -> Result<(), Error> {
-        if self.find_held(message.peer, message.header.sequence).is_some() {
+        if self
+            .find_held(message.peer, message.header.sequence)
+            .is_some()
+        {
             return Err(Error::Protocol);
         }
         let id = self.new_arrival(home, &message)?;
@@ -119,7 +122,9 @@ impl<S: Storage> Engine<S> {
             peer.next_in = peer.next_in.wrapping_add(1);
             let next_in = peer.next_in;
             self.process(home, &message)?;
-            let open = self.phase(message.peer).is_some_and(|phase| phase.is_open());
+            let open = self
+                .phase(message.peer)
+                .is_some_and(|phase| phase.is_open());
             match self.find_held(message.peer, next_in).filter(|_| open) {
                 Some((id, held)) => {
                     self.dequeue(id);

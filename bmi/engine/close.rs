@@ -64,7 +64,10 @@ impl<S: Storage> Engine<S> {
         peer.error = error.filter(|_| peer.phase != Phase::Left);
         peer.phase = Phase::Closing;
         for rail in 0..MAX_RAILS {
-            let is_down = peer.rails.get(rail).is_none_or(|rail| rail.link == Link::Down);
+            let is_down = peer
+                .rails
+                .get(rail)
+                .is_none_or(|rail| rail.link == Link::Down);
             if !is_down {
                 home.disconnect(rail_id(id, peer, rail), how);
             }
@@ -118,7 +121,11 @@ impl<S: Storage> Engine<S> {
 
     /// Begins the next session, if there are operations for it.
     fn begin_next(&mut self, home: &mut impl Home, id: PeerId) {
-        let Some(peer) = self.peers.get_mut(id.0).filter(|peer| peer.phase == Phase::Idle) else {
+        let Some(peer) = self
+            .peers
+            .get_mut(id.0)
+            .filter(|peer| peer.phase == Phase::Idle)
+        else {
             return;
         };
         let (active, next) = (peer.active, peer.session_of_post());

@@ -97,7 +97,11 @@ impl<S: Storage> Engine<S> {
         let Some((_, rail)) = self.open_peer(id, Class::Control) else {
             return false;
         };
-        let Some(kind) = self.peers.get_mut(id.0).and_then(|peer| peer.notices.take()) else {
+        let Some(kind) = self
+            .peers
+            .get_mut(id.0)
+            .and_then(|peer| peer.notices.take())
+        else {
             return false;
         };
         self.post_control(home, id, rail, kind);
@@ -184,7 +188,11 @@ impl<S: Storage> Engine<S> {
         let Some((state, rail)) = self.open_peer(peer, Class::Data) else {
             return false;
         };
-        let Some(id) = self.ops.first(&state.sends).filter(|_| state.phase == Phase::Up) else {
+        let Some(id) = self
+            .ops
+            .first(&state.sends)
+            .filter(|_| state.phase == Phase::Up)
+        else {
             return false;
         };
         let (id, limit) = (OpId(id), payload_limit(state));

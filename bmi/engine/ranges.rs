@@ -56,8 +56,7 @@ impl<const N: usize> Ranges<N> {
             return;
         };
         self.set(at.wrapping_sub(1), |range| range.1 = end);
-        self.ranges
-            .copy_within(at.wrapping_add(1)..self.count, at);
+        self.ranges.copy_within(at.wrapping_add(1)..self.count, at);
         self.count = self.count.wrapping_sub(1);
     }
 
@@ -66,8 +65,7 @@ impl<const N: usize> Ranges<N> {
         if self.count >= N {
             return false;
         }
-        self.ranges
-            .copy_within(at..self.count, at.wrapping_add(1));
+        self.ranges.copy_within(at..self.count, at.wrapping_add(1));
         self.set(at, |place| *place = range);
         self.count = self.count.wrapping_add(1);
         true

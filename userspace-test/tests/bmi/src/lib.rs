@@ -4,10 +4,7 @@
 //! network.
 #![cfg_attr(not(test), no_std)]
 #![expect(dead_code, reason = "a home uses what the tests do not")]
-#![cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "only the tests use them")
-)]
+#![cfg_attr(not(test), expect(unused_imports, reason = "only the tests use them"))]
 
 // For an inline module, the path names a folder.
 #[path = "../../../../bmi"]

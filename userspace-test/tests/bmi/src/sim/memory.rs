@@ -22,14 +22,15 @@ impl Buffers {
             rest = others;
         }
         fragments.push(rest.to_vec());
-        Self {
-            fragments,
-        }
+        Self { fragments }
     }
 
     /// Returns the lengths of the fragments.
     pub fn lengths(&self) -> Vec<u64> {
-        self.fragments.iter().map(|part| part.len() as u64).collect()
+        self.fragments
+            .iter()
+            .map(|part| part.len() as u64)
+            .collect()
     }
 
     /// Returns all bytes.

@@ -125,7 +125,11 @@ impl Node {
         let mut taken = Vec::new();
         while let Some(completion) = self.engine.test_context(0) {
             assert_eq!(completion.user, 7);
-            let used = self.home.exposed.values().any(|exposed| exposed.op == completion.op);
+            let used = self
+                .home
+                .exposed
+                .values()
+                .any(|exposed| exposed.op == completion.op);
             assert!(!used, "a complete operation is exposed");
             let buffers = self.home.buffers.remove(&completion.op).expect("buffers");
             self.home.remote.remove(&completion.op);

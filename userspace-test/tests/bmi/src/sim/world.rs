@@ -173,7 +173,10 @@ impl World {
         // A device answers RDMA without its node.
         let rdma = match step {
             Step::Deliver(connection, end) => {
-                matches!(self.ends[connection][end].inbound.front(), Some(Packet::Rdma(_)))
+                matches!(
+                    self.ends[connection][end].inbound.front(),
+                    Some(Packet::Rdma(_))
+                )
             }
             _ => false,
         };
@@ -417,7 +420,9 @@ impl World {
             Rdma::Read => ((to, exposed.op, at), (from, request.op, request.offset)),
         };
         let read = self.nodes[source.0].home.buffers.get(&source.1);
-        let bytes = read.expect("buffers to read").read(source.2, request.length);
+        let bytes = read
+            .expect("buffers to read")
+            .read(source.2, request.length);
         let written = self.nodes[target.0].home.buffers.get_mut(&target.1);
         written.expect("buffers to write").write(target.2, &bytes);
         true
@@ -504,6 +509,8 @@ impl World {
     /// Returns the connections that are established on both sides.
     pub fn established(&self) -> Vec<usize> {
         let up = |ends: &[End; 2]| ends.iter().all(|end| end.state == EndState::Up);
-        (0..self.ends.len()).filter(|index| up(&self.ends[*index])).collect()
+        (0..self.ends.len())
+            .filter(|index| up(&self.ends[*index]))
+            .collect()
     }
 }

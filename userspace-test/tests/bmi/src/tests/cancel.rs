@@ -40,7 +40,11 @@ fn cancel_after(seed: u64, settings: Settings, cancelled: usize, steps: usize) -
     pair.cancel(cancelled, id);
     pair.world.run();
     // A partner that the operation had not met waits for another one.
-    let (partner, other) = if cancelled == CLIENT { (SERVER, receive) } else { (CLIENT, send) };
+    let (partner, other) = if cancelled == CLIENT {
+        (SERVER, receive)
+    } else {
+        (CLIENT, send)
+    };
     if !pair.is_complete(partner, other) {
         pair.cancel(partner, other);
         pair.world.run();
@@ -62,7 +66,15 @@ fn cancel_after(seed: u64, settings: Settings, cancelled: usize, steps: usize) -
 
 #[test]
 fn at_each_step() {
-    for settings in [SMALL, PULL, RAILS, Settings { pull: true, ..RAILS }] {
+    for settings in [
+        SMALL,
+        PULL,
+        RAILS,
+        Settings {
+            pull: true,
+            ..RAILS
+        },
+    ] {
         for cancelled in [CLIENT, SERVER] {
             for seed in 0..4 {
                 let mut steps = 0;
@@ -97,8 +109,12 @@ fn before_a_partner_exists() {
 fn one_of_many() {
     for settings in [SMALL, PULL] {
         let mut pair = Pair::new(2, settings);
-        let sends: Vec<_> = (0..8).map(|tag| pair.send(CLIENT, tag, &pattern(1, LENGTH), 1)).collect();
-        let receives: Vec<_> = (0..8).map(|tag| pair.receive(SERVER, tag, LENGTH, 1)).collect();
+        let sends: Vec<_> = (0..8)
+            .map(|tag| pair.send(CLIENT, tag, &pattern(1, LENGTH), 1))
+            .collect();
+        let receives: Vec<_> = (0..8)
+            .map(|tag| pair.receive(SERVER, tag, LENGTH, 1))
+            .collect();
         pair.world.run_some(25);
         pair.cancel(SERVER, receives[3]);
         pair.world.run();
@@ -162,7 +178,10 @@ fn a_peer_that_does_not_answer_is_not_waited_for() {
         let id = receive.unwrap_or(send);
         pair.cancel(waiting, id);
         pair.world.run();
-        assert!(!pair.is_complete(waiting, id), "the peer may still access the memory");
+        assert!(
+            !pair.is_complete(waiting, id),
+            "the peer may still access the memory"
+        );
         // The peer is silent for a shorter time than makes it dead.
         let settings = pair.world.nodes[waiting].settings;
         assert!(settings.patience > settings.silence);

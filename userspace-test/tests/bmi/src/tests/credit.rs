@@ -34,7 +34,10 @@ impl Sides {
     }
 
     fn key(&self) -> String {
-        format!("{:?} {:?} {:?}", self.credits, self.on_the_way, self.untaken)
+        format!(
+            "{:?} {:?} {:?}",
+            self.credits, self.on_the_way, self.untaken
+        )
     }
 
     fn send(&mut self, side: usize, class: Class) {
@@ -75,7 +78,10 @@ impl Sides {
 
     fn deliver(&mut self, side: usize) {
         let (class, returned) = self.on_the_way[side].pop_front().expect("a message");
-        assert!(self.credits[side].arrive(class, returned), "an honest message is refused");
+        assert!(
+            self.credits[side].arrive(class, returned),
+            "an honest message is refused"
+        );
         match class {
             Class::Data => self.untaken[side] += 1,
             Class::Control => self.credits[side].taken(Class::Control),
@@ -95,9 +101,16 @@ impl Sides {
                 }
             }
         }
-        assert!(self.on_the_way.iter().all(VecDeque::is_empty), "CREDIT forever");
+        assert!(
+            self.on_the_way.iter().all(VecDeque::is_empty),
+            "CREDIT forever"
+        );
         for side in [0, 1] {
-            assert!(self.credits[side].available(Class::Control) > 0, "{}", self.key());
+            assert!(
+                self.credits[side].available(Class::Control) > 0,
+                "{}",
+                self.key()
+            );
         }
     }
 }

@@ -28,14 +28,19 @@ pub const PULL: Settings = Settings {
 };
 
 /// Sessions of four rails.
-pub const RAILS: Settings = Settings {
-    rails: 4,
-    ..SMALL
-};
+pub const RAILS: Settings = Settings { rails: 4, ..SMALL };
 
 #[test]
 fn all_lengths() {
-    for settings in [SMALL, PULL, RAILS, Settings { pull: true, ..RAILS }] {
+    for settings in [
+        SMALL,
+        PULL,
+        RAILS,
+        Settings {
+            pull: true,
+            ..RAILS
+        },
+    ] {
         let mut pair = Pair::new(1, settings);
         for length in [0, 1, 207, 208, 209, 4096, 100_000] {
             for fragments in [(1, 1), (7, 2), (1, 9), (11, 13)] {
@@ -65,8 +70,15 @@ fn messages_on_the_wire() {
     assert_eq!(cost(SMALL, 208), (1, 0), "eager");
     assert_eq!(cost(SMALL, 209), (3, 1), "RTS, CTS, a write, DONE");
     assert_eq!(cost(PULL, 209), (2, 1), "RTS, a read, DONE");
-    assert_eq!(cost(RAILS, 4 * 4096), (6, 4), "RTS, CTS, four stripes with DONE");
-    let pulled = Settings { pull: true, ..RAILS };
+    assert_eq!(
+        cost(RAILS, 4 * 4096),
+        (6, 4),
+        "RTS, CTS, four stripes with DONE"
+    );
+    let pulled = Settings {
+        pull: true,
+        ..RAILS
+    };
     assert_eq!(cost(pulled, 4 * 4096), (2, 4), "RTS, four reads, DONE");
 }
 
@@ -123,7 +135,10 @@ fn short_messages_report_their_length() {
         let (result, received) = pair.result_of(SERVER, receive);
         assert_eq!((result.error, result.actual), (None, length as u64));
         assert!(received[..length] == bytes);
-        assert!(received[length..].iter().all(|byte| *byte == 0), "bytes after the message");
+        assert!(
+            received[length..].iter().all(|byte| *byte == 0),
+            "bytes after the message"
+        );
     }
 }
 
@@ -183,8 +198,14 @@ fn messages_wait_for_credits_and_go_on() {
     let sends: Vec<_> = (0..30).map(|_| pair.send(CLIENT, 4, b"bytes", 1)).collect();
     pair.world.run();
     let window = usize::from(SMALL.window.data);
-    let complete = sends.iter().filter(|send| pair.is_complete(CLIENT, **send)).count();
-    assert!(complete <= window, "{complete} messages for a window of {window}");
+    let complete = sends
+        .iter()
+        .filter(|send| pair.is_complete(CLIENT, **send))
+        .count();
+    assert!(
+        complete <= window,
+        "{complete} messages for a window of {window}"
+    );
     for _ in &sends {
         pair.receive(SERVER, 4, 5, 1);
     }
@@ -198,7 +219,9 @@ fn a_peer_that_stops_does_not_hold_others() {
     let [slow, quick] = [1, 2].map(|node| world.address(0, node));
     for peer in [slow, quick] {
         let buffers = Buffers::divide(b"", 1);
-        world.nodes[0].post(Role::SendUnexpected, peer, 0, buffers).expect("a send");
+        world.nodes[0]
+            .post(Role::SendUnexpected, peer, 0, buffers)
+            .expect("a send");
     }
     world.run();
     world.nodes[1].frozen = true;
@@ -212,7 +235,10 @@ fn a_peer_that_stops_does_not_hold_others() {
     }
     world.run();
     let complete = world.nodes[0].take().len();
-    assert!((52..60).contains(&complete), "{complete} sends are complete");
+    assert!(
+        (52..60).contains(&complete),
+        "{complete} sends are complete"
+    );
 }
 
 #[test]
@@ -228,7 +254,10 @@ fn each_completion_wakes_its_context() {
     let unexpected = pair.world.nodes[SERVER].home.wakes_unexpected;
     pair.unexpected(CLIENT, 1, b"");
     pair.world.run();
-    assert_eq!(pair.world.nodes[SERVER].home.wakes_unexpected, unexpected + 1);
+    assert_eq!(
+        pair.world.nodes[SERVER].home.wakes_unexpected,
+        unexpected + 1
+    );
 }
 
 #[test]
@@ -239,7 +268,9 @@ fn all_unexpected_messages_are_there_at_once() {
     }
     pair.world.run();
     for number in 0..3 {
-        let message = pair.world.nodes[SERVER].take_unexpected().expect("a message");
+        let message = pair.world.nodes[SERVER]
+            .take_unexpected()
+            .expect("a message");
         assert_eq!((message.0, message.1), (pair.peers[SERVER], number));
         assert!(message.2 == pattern(number as u64, 30));
     }
@@ -252,7 +283,10 @@ fn memory_is_exposed_during_transfers_only() {
         let mut pair = Pair::new(13, settings);
         let receive = pair.receive(SERVER, 1, 5000, 2);
         pair.world.run();
-        assert!(pair.world.nodes[SERVER].home.exposed.is_empty(), "before a message");
+        assert!(
+            pair.world.nodes[SERVER].home.exposed.is_empty(),
+            "before a message"
+        );
         let send = pair.send(CLIENT, 1, &pattern(1, 5000), 2);
         let mut exposed = 0;
         while pair.world.step() {
@@ -262,7 +296,11 @@ fn memory_is_exposed_during_transfers_only() {
         assert!(exposed > 0);
         assert_eq!(pair.error_of(SERVER, receive), None);
         assert_eq!(pair.error_of(CLIENT, send), None);
-        assert!(pair.world.nodes.iter().all(|node| node.home.exposed.is_empty()));
+        assert!(pair
+            .world
+            .nodes
+            .iter()
+            .all(|node| node.home.exposed.is_empty()));
     }
 }
 
@@ -292,6 +330,9 @@ fn tens_of_thousands_of_operations() {
     }
     pair.world.run();
     pair.take();
-    let done = pair.results.iter().filter(|result| result.1.error.is_none());
+    let done = pair
+        .results
+        .iter()
+        .filter(|result| result.1.error.is_none());
     assert_eq!(done.count(), 2 * count as usize);
 }

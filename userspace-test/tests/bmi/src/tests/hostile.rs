@@ -36,10 +36,7 @@ impl Hostile {
         let connection = pair.world.established()[0];
         // The honest engine sends nothing more.
         pair.world.nodes[CLIENT].frozen = true;
-        Self {
-            pair,
-            connection,
-        }
+        Self { pair, connection }
     }
 
     /// Returns a header with the next sequence number.
@@ -142,7 +139,13 @@ fn malformed_messages() {
         // Valid, but the server has not announced that it reads.
         (rts(9, 1), &descriptor),
         (Header::new(Kind::Credit), b"more"),
-        (Header { descriptors: 1, ..Header::new(Kind::Ping) }, &descriptor),
+        (
+            Header {
+                descriptors: 1,
+                ..Header::new(Kind::Ping)
+            },
+            &descriptor,
+        ),
     ];
     for (header, body) in bodies {
         let mut hostile = Hostile::new();
@@ -154,7 +157,12 @@ fn malformed_messages() {
 
 #[test]
 fn unknown_types_and_short_messages() {
-    for bytes in [vec![], vec![1; 47], [vec![13], vec![0; 47]].concat(), vec![0; 48]] {
+    for bytes in [
+        vec![],
+        vec![1; 47],
+        [vec![13], vec![0; 47]].concat(),
+        vec![0; 48],
+    ] {
         let mut hostile = Hostile::new();
         hostile.pair.world.forge(hostile.connection, 1, bytes);
         hostile.pair.world.run();
@@ -214,7 +222,11 @@ fn wrong_sequence_numbers() {
 
 #[test]
 fn ranges_that_overlap_or_exceed() {
-    for ranges in [[(0, 600), (500, 500)], [(0, 600), (0, 600)], [(0, 0), (0, 1)]] {
+    for ranges in [
+        [(0, 600), (500, 500)],
+        [(0, 600), (0, 600)],
+        [(0, 0), (0, 1)],
+    ] {
         let mut hostile = Hostile::new();
         let (_, number) = hostile.cleared();
         for range in ranges {
@@ -246,7 +258,14 @@ fn a_length_of_64_bits_is_compared_whole() {
 
 #[test]
 fn messages_about_invented_operations_are_ignored() {
-    for kind in [Kind::Cts, Kind::Done, Kind::Refuse, Kind::Cancel, Kind::Leave, Kind::Stay] {
+    for kind in [
+        Kind::Cts,
+        Kind::Done,
+        Kind::Refuse,
+        Kind::Cancel,
+        Kind::Leave,
+        Kind::Stay,
+    ] {
         for number in [0, 1, u64::MAX, 1 << 32, (1 << 32) + 5] {
             let mut hostile = Hostile::new();
             let header = Header {
@@ -266,7 +285,11 @@ fn messages_about_operations_in_another_state_are_ignored() {
         let mut hostile = Hostile::new();
         let posted = hostile.pair.receive(SERVER, 9, 10, 1);
         let (cleared, _) = hostile.cleared();
-        let targets = if kind == Kind::Done { vec![posted] } else { vec![posted, cleared] };
+        let targets = if kind == Kind::Done {
+            vec![posted]
+        } else {
+            vec![posted, cleared]
+        };
         for id in targets {
             let header = Header {
                 peers_operation: id.0.raw(),
@@ -274,7 +297,14 @@ fn messages_about_operations_in_another_state_are_ignored() {
                 flags: if kind == Kind::Done { ABORTED } else { 0 },
                 ..hostile.header(kind)
             };
-            let header = if kind == Kind::Cts { Header { length: 0, ..header } } else { header };
+            let header = if kind == Kind::Cts {
+                Header {
+                    length: 0,
+                    ..header
+                }
+            } else {
+                header
+            };
             hostile.send(header, &[]);
         }
         assert!(hostile.is_up());
@@ -290,7 +320,8 @@ fn cts_has_to_clear_the_whole_message() {
         hostile.pair.send(SERVER, 5, &pattern(1, 1000), 1);
         // The client does not answer: it has no receive. The number is guessed.
         hostile.pair.world.run();
-        let number = (1..4).flat_map(|generation| (0..8).map(move |index| (generation << 32) | index));
+        let number =
+            (1..4).flat_map(|generation| (0..8).map(move |index| (generation << 32) | index));
         for number in number {
             let descriptor = encode_descriptor(Descriptor {
                 address: 1 << 32,
@@ -319,9 +350,12 @@ fn operations_of_another_peer_are_out_of_reach() {
     let other = hostile.pair.world.address(CLIENT, SERVER);
     let node = &mut hostile.pair.world.nodes[CLIENT];
     let buffers = crate::sim::Buffers::divide(b"", 1);
-    node.post(crate::bmi::engine::Role::SendUnexpected, other, 0, buffers).expect("a send");
+    node.post(crate::bmi::engine::Role::SendUnexpected, other, 0, buffers)
+        .expect("a send");
     hostile.pair.world.run();
-    let (peer, ..) = hostile.pair.world.nodes[SERVER].take_unexpected().expect("a message");
+    let (peer, ..) = hostile.pair.world.nodes[SERVER]
+        .take_unexpected()
+        .expect("a message");
     hostile.pair.world.run();
     let mine = std::mem::replace(&mut hostile.pair.peers[SERVER], peer);
     let client = std::mem::replace(&mut hostile.pair.peers[CLIENT], other);
@@ -369,7 +403,10 @@ fn private_data() {
         change(&mut hello);
         Hello::decode(&hello.encode())
     };
-    assert!(with(|hello| hello.features = FEATURE_PULL | 1 << 31).is_ok(), "a later feature");
+    assert!(
+        with(|hello| hello.features = FEATURE_PULL | 1 << 31).is_ok(),
+        "a later feature"
+    );
     assert_eq!(with(|hello| hello.message = 95), Err(Error::Protocol));
     assert_eq!(with(|hello| hello.window.data = 0), Err(Error::Protocol));
     assert_eq!(with(|hello| hello.window.control = 3), Err(Error::Protocol));
@@ -382,7 +419,10 @@ fn private_data() {
     assert_eq!(Hello::decode(&later), Err(Error::Version));
     let mut longer = valid;
     longer[5] = 56;
-    assert!(Hello::decode(&longer).is_ok(), "more fields of a later release");
+    assert!(
+        Hello::decode(&longer).is_ok(),
+        "more fields of a later release"
+    );
     let mut foreign = valid;
     foreign[0] = 0;
     assert_eq!(Hello::decode(&foreign), Err(Error::Protocol));

@@ -68,7 +68,8 @@ impl Pair {
     }
 
     pub fn post(&mut self, node: usize, role: Role, tag: i32, buffers: Buffers) -> OpId {
-        self.try_post(node, role, tag, buffers).expect("an operation")
+        self.try_post(node, role, tag, buffers)
+            .expect("an operation")
     }
 
     pub fn try_post(
@@ -105,7 +106,9 @@ impl Pair {
     pub fn take(&mut self) {
         for node in 0..self.world.nodes.len() {
             let taken = self.world.nodes[node].take();
-            let taken = taken.into_iter().map(|(result, buffers)| (node, result, buffers));
+            let taken = taken
+                .into_iter()
+                .map(|(result, buffers)| (node, result, buffers));
             self.results.extend(taken);
         }
     }
@@ -140,6 +143,8 @@ impl Pair {
     /// Returns whether an operation is complete.
     pub fn is_complete(&mut self, node: usize, id: OpId) -> bool {
         self.take();
-        self.results.iter().any(|entry| (entry.0, entry.1.op) == (node, id))
+        self.results
+            .iter()
+            .any(|entry| (entry.0, entry.1.op) == (node, id))
     }
 }

@@ -188,5 +188,9 @@ fn pieces_end_where_a_side_ends() {
     }];
     let one = Pieces::new(&[4], &remote, 0, 100, 16).map(|piece| piece.length);
     assert_eq!(one.collect::<Vec<_>>(), [4]);
-    assert_eq!(Pieces::new(&[9], &remote, 2, 9, 16).count(), 0, "addresses that wrap");
+    assert_eq!(
+        Pieces::new(&[9], &remote, 2, 9, 16).count(),
+        0,
+        "addresses that wrap"
+    );
 }

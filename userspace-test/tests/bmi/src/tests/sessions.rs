@@ -42,16 +42,25 @@ fn a_refused_connection_fails_its_operations() {
     world.nodes[1].refuses = true;
     let peer = world.address(0, 1);
     for role in [Role::Send, Role::Receive, Role::SendUnexpected] {
-        world.nodes[0].post(role, peer, 1, Buffers::divide(b"12", 1)).expect("an operation");
+        world.nodes[0]
+            .post(role, peer, 1, Buffers::divide(b"12", 1))
+            .expect("an operation");
     }
-    assert!(world.nodes[0].take().is_empty(), "a post does not wait for the connection");
+    assert!(
+        world.nodes[0].take().is_empty(),
+        "a post does not wait for the connection"
+    );
     world.run();
     let results = world.nodes[0].take();
     assert_eq!(results.len(), 3);
-    assert!(results.iter().all(|result| result.0.error == Some(Error::Refused)));
+    assert!(results
+        .iter()
+        .all(|result| result.0.error == Some(Error::Refused)));
     // The address stays valid.
     world.nodes[1].refuses = false;
-    world.nodes[0].post(Role::Send, peer, 1, Buffers::divide(b"12", 1)).expect("an operation");
+    world.nodes[0]
+        .post(Role::Send, peer, 1, Buffers::divide(b"12", 1))
+        .expect("an operation");
     world.run();
     assert_eq!(world.nodes[0].take()[0].0.error, None);
 }
@@ -64,7 +73,8 @@ fn operations_before_the_connection_can_be_cancelled() {
     let id = world.nodes[0].post(Role::Send, peer, 1, Buffers::divide(b"12", 1));
     world.run();
     let node = &mut world.nodes[0];
-    node.engine.cancel(&mut node.home, id.expect("an operation"));
+    node.engine
+        .cancel(&mut node.home, id.expect("an operation"));
     assert_eq!(node.take()[0].0.error, Some(Error::Cancelled));
 }
 
@@ -85,7 +95,11 @@ fn a_break_fails_operations_and_the_next_post_connects_again() {
             }
             assert_eq!(phase(&pair, CLIENT), Some(Phase::Idle));
             let refused = pair.try_post(SERVER, Role::Send, 1, Buffers::divide(b"", 1));
-            assert_eq!(refused, Err(Error::NotConnected), "only the client can connect");
+            assert_eq!(
+                refused,
+                Err(Error::NotConnected),
+                "only the client can connect"
+            );
             // The server keeps the client's address.
             assert_eq!(pair.introduce(), pair.peers[SERVER]);
             pair.transfer(SERVER, 1, 5000, (1, 1));
@@ -157,7 +171,10 @@ fn a_silent_peer_is_found_and_an_idle_one_is_not() {
         pair.world.tick(SMALL.silence);
         pair.world.run();
     }
-    assert!(!pair.is_complete(CLIENT, waiting), "a peer that answers is alive");
+    assert!(
+        !pair.is_complete(CLIENT, waiting),
+        "a peer that answers is alive"
+    );
     pair.world.nodes[SERVER].frozen = true;
     for _ in 0..2 {
         pair.world.tick(SMALL.silence - 1);
@@ -181,7 +198,11 @@ fn a_tick_is_free_for_peers_that_are_not_silent() {
         pair.transfer(SERVER, 1, 10, (1, 1));
     }
     // The messages, and credits for them, but no PING.
-    assert!(pair.world.messages - before <= 40 + 20, "{}", pair.world.messages - before);
+    assert!(
+        pair.world.messages - before <= 40 + 20,
+        "{}",
+        pair.world.messages - before
+    );
 }
 
 #[test]
@@ -286,7 +307,11 @@ fn addresses_are_freed() {
         node.engine.release(&mut node.home, peer);
     }
     pair.world.run();
-    assert!(pair.world.nodes.iter().all(|node| node.engine.census() == (0, 0, 0)));
+    assert!(pair
+        .world
+        .nodes
+        .iter()
+        .all(|node| node.engine.census() == (0, 0, 0)));
     let stale = pair.try_post(CLIENT, Role::Send, 1, Buffers::divide(b"", 1));
     assert_eq!(stale, Err(Error::Invalid));
 }
@@ -321,12 +346,22 @@ fn a_refused_post_leaves_nothing() {
     assert_eq!(engine.post(Post { role, ..post }), Err(Error::Invalid));
     let peer = PeerId(crate::bmi::engine::Key::from_raw(99 << 32));
     let length = 0;
-    assert_eq!(engine.post(Post { peer, length, ..post }), Err(Error::Invalid));
+    assert_eq!(
+        engine.post(Post {
+            peer,
+            length,
+            ..post
+        }),
+        Err(Error::Invalid)
+    );
     let mut posted = 0;
     while engine.post(Post { length: 0, ..post }).is_ok() {
         posted += 1;
     }
-    assert_eq!(engine.post(Post { length: 0, ..post }), Err(Error::NoMemory));
+    assert_eq!(
+        engine.post(Post { length: 0, ..post }),
+        Err(Error::NoMemory)
+    );
     assert_eq!(engine.room(), 0);
     assert_eq!(engine.census(), (before.0 + posted, before.1, before.2));
 }
@@ -352,39 +387,44 @@ fn a_session_without_room_is_refused() {
         node.home.buffers.insert(id, Buffers::divide(b"", 1));
         last = Some(id);
     }
-    node.engine.start(&mut node.home, last.expect("an operation"));
+    node.engine
+        .start(&mut node.home, last.expect("an operation"));
     let results = node.take();
-    assert!(results.iter().all(|result| result.0.error == Some(Error::NoMemory)));
+    assert!(results
+        .iter()
+        .all(|result| result.0.error == Some(Error::NoMemory)));
     assert!(!results.is_empty());
 }
 
 #[test]
 fn a_thousand_peers() {
-    let settings = Settings {
-        rails: 1,
-        ..SMALL
-    };
+    let settings = Settings { rails: 1, ..SMALL };
     let mut world = World::new(17, &[settings; 2]);
     let peers: Vec<_> = (0..1000).map(|_| world.address(0, 1)).collect();
     for (number, peer) in peers.iter().enumerate() {
         let node = &mut world.nodes[0];
         let buffers = Buffers::divide(&(number as u64).to_le_bytes(), 1);
-        node.post(Role::SendUnexpected, *peer, 0, buffers).expect("a send");
+        node.post(Role::SendUnexpected, *peer, 0, buffers)
+            .expect("a send");
         let buffers = Buffers::divide(&[0; 8], 1);
-        node.post(Role::Receive, *peer, 1, buffers).expect("a receive");
+        node.post(Role::Receive, *peer, 1, buffers)
+            .expect("a receive");
     }
     world.run();
     // The server answers all.
     let mut answered = 0;
     while let Some((peer, _, bytes)) = world.nodes[1].take_unexpected() {
         let buffers = Buffers::divide(&bytes, 1);
-        world.nodes[1].post(Role::Send, peer, 1, buffers).expect("a send");
+        world.nodes[1]
+            .post(Role::Send, peer, 1, buffers)
+            .expect("a send");
         answered += 1;
     }
     world.run();
     let results = world.nodes[0].take();
     assert_eq!((answered, results.len()), (1000, 2000));
     assert!(results.iter().all(|result| result.0.error.is_none()));
-    let distinct: std::collections::HashSet<_> = results.iter().map(|result| result.1.bytes()).collect();
+    let distinct: std::collections::HashSet<_> =
+        results.iter().map(|result| result.1.bytes()).collect();
     assert_eq!(distinct.len(), 1000, "each client has its own answer");
 }

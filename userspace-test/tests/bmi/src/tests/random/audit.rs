@@ -28,7 +28,10 @@ impl Program {
     }
 
     fn all_sends_complete(&self) -> bool {
-        let mut sends = self.posted.iter().filter(|posted| posted.role != Role::Receive);
+        let mut sends = self
+            .posted
+            .iter()
+            .filter(|posted| posted.role != Role::Receive);
         sends.all(|posted| posted.result.is_some())
     }
 
@@ -102,7 +105,10 @@ impl Program {
             let mut sends = self.of((way, 9), Role::SendUnexpected);
             for (_, bytes) in self.unexpected.iter().filter(|message| message.0 == way) {
                 let found = sends.any(|send| send.bytes == *bytes);
-                assert!(found, "an unexpected message is wrong, doubled or out of order");
+                assert!(
+                    found,
+                    "an unexpected message is wrong, doubled or out of order"
+                );
             }
         }
     }
@@ -129,7 +135,11 @@ impl Program {
         for way in (0..2).flat_map(|link| [(link, true), (link, false)]) {
             let sent = self.of((way, 9), Role::SendUnexpected).filter(succeeded);
             let received = self.unexpected.iter().filter(|message| message.0 == way);
-            assert_eq!(sent.count(), received.count(), "an unexpected message is lost");
+            assert_eq!(
+                sent.count(),
+                received.count(),
+                "an unexpected message is lost"
+            );
         }
     }
 
@@ -163,7 +173,11 @@ impl Program {
         self.release();
         self.settle();
         for node in &self.world.nodes {
-            assert_eq!(node.engine.census(), (0, 0, 0), "operations, peers or room are lost");
+            assert_eq!(
+                node.engine.census(),
+                (0, 0, 0),
+                "operations, peers or room are lost"
+            );
             assert!(node.home.exposed.is_empty(), "memory is exposed");
             assert!(node.home.stash.is_empty(), "a stash is lost");
             assert!(node.home.buffers.is_empty(), "buffers are lost");

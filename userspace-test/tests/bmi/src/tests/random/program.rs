@@ -195,7 +195,8 @@ impl Program {
     fn break_one(&mut self, which: usize) {
         let connections = self.world.established();
         if !connections.is_empty() {
-            self.world.break_connection(connections[which % connections.len()]);
+            self.world
+                .break_connection(connections[which % connections.len()]);
         }
     }
 
@@ -210,7 +211,11 @@ impl Program {
         for node in 0..self.world.nodes.len() {
             for (result, buffers) in self.world.nodes[node].take() {
                 let is_it = |posted: &&mut Posted| (posted.node, posted.op) == (node, result.op);
-                let posted = self.posted.iter_mut().find(is_it).expect("a posted operation");
+                let posted = self
+                    .posted
+                    .iter_mut()
+                    .find(is_it)
+                    .expect("a posted operation");
                 assert!(posted.result.is_none(), "an operation completes twice");
                 posted.result = Some((result, buffers.bytes()));
             }
