@@ -55,7 +55,6 @@ pub(crate) use self::{
         Close,
         Cookie,
         Home,
-        Meaning,
         Posted,
         Rdma,
         Source,
@@ -68,7 +67,6 @@ pub(crate) use self::{
         OpId,
         Post,
         Role,
-        Unexpected,
         LINKS, //
     },
     peer::{
@@ -80,7 +78,6 @@ pub(crate) use self::{
     },
     pieces::{
         Descriptor,
-        Piece,
         Pieces, //
     },
     ranges::Ranges,
@@ -97,10 +94,8 @@ pub(crate) use self::{
         Hello,
         Kind,
         ABORTED,
-        DESCRIPTOR,
         FEATURE_PULL,
-        HEADER,
-        HELLO, //
+        HEADER, //
     },
 };
 use core::ops::DerefMut;

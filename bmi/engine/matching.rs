@@ -52,7 +52,8 @@ impl Bucket {
 impl<B: DerefMut<Target = [Bucket]>> Shared<B> {
     /// Returns the bucket of a peer and a tag.
     pub(super) fn bucket_mut(&mut self, peer: PeerId, tag: i32) -> Option<&mut Bucket> {
-        // The bits of the tag are kept. Fibonacci hashing: the multiplier is 2^64 divided by the golden ratio.
+        // A cast that keeps the bits of the tag. Fibonacci hashing: the multiplier is 2^64 divided
+        // by the golden ratio.
         let key = (u64::from(peer.0.index()) << 32) | u64::from(tag as u32);
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let count = u64::try_from(self.buckets.len()).ok()?;

@@ -62,8 +62,8 @@ pub(crate) enum State {
     Moving,
     /// Receive: no message has matched.
     Posted,
-    /// Receive: a message has matched, and an answer has to be sent: CTS before the data, DONE after
-    /// a read.
+    /// Receive: a message has matched, and an answer has to be sent: CTS before the data, or DONE
+    /// after a read.
     Matched,
     /// Receive: CTS is posted.
     Cleared,

@@ -67,7 +67,7 @@ impl<S: Storage> Engine<S> {
         };
         let (phase, active) = (peer.phase, peer.active);
         let ends = phase == Phase::Idle || active && phase.may_send();
-        if !ends || self.has_use(id) {
+        if !ends || peer.request.is_some() || self.has_use(id) {
             return;
         }
         self.free_arrivals(home, id);

@@ -58,7 +58,10 @@ fn stripes(peer: &Peer, length: u64, stripe_from: u64) -> [Stripe; MAX_RAILS] {
     let part = match rails {
         0 | 1 => length,
         _ if length < stripe_from => length,
-        _ => length.div_ceil(rails).next_multiple_of(ALIGNMENT),
+        _ => length
+            .div_ceil(rails)
+            .checked_next_multiple_of(ALIGNMENT)
+            .unwrap_or(length),
     };
     let busiest_last = peer.rails.iter().map(|rail| rail.room_for_rdma()).max();
     let mut stripes = [Stripe::default(); MAX_RAILS];

@@ -10,9 +10,7 @@ mod hello;
 
 pub(crate) use self::hello::{
     Hello,
-    FEATURE_PULL,
-    HELLO,
-    VERSION, //
+    FEATURE_PULL, //
 };
 use super::{
     credit::{

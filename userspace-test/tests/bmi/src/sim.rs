@@ -20,7 +20,6 @@ pub use self::{
     home::Request,
     memory::Buffers,
     node::{
-        Node,
         Settings,
         SMALL, //
     },

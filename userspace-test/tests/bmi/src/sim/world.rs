@@ -35,6 +35,9 @@ use std::collections::{
 /// Bytes of private data that RoCE delivers.
 const PRIVATE_DATA: usize = 56;
 
+/// Operation whose memory is exposed, with these limits, or withdrawn.
+type Exposure = (OpId, Option<(Rdma, u16)>);
+
 /// All of the simulation.
 pub struct World {
     pub nodes: Vec<Node>,
@@ -43,7 +46,7 @@ pub struct World {
     /// Connection and end of each rail of a node.
     places: HashMap<(usize, RailId), (usize, usize)>,
     /// Requests of nodes that concern their memory.
-    memory: Vec<VecDeque<(OpId, Option<(Rdma, u16)>)>>,
+    memory: Vec<VecDeque<Exposure>>,
     rng: Rng,
     now: u64,
     /// Accesses to memory that is not exposed, each of which has broken its connection.
