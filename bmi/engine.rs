@@ -55,6 +55,7 @@ pub(crate) use self::{
         Close,
         Cookie,
         Home,
+        Meaning,
         Posted,
         Rdma,
         Source,

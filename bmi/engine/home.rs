@@ -4,7 +4,7 @@
 //! memory and the locks.
 //!
 //! The engine calls these methods from within its own calls, so the home cannot call the engine in
-//! them. It reports results later, by a call of the engine. A request that cannot be posted is
+//! them. It reports results later, by a call of the engine. A message that cannot be posted is
 //! reported as one that has failed.
 
 use super::{
@@ -102,7 +102,8 @@ pub(crate) enum Close {
 
 /// The home.
 pub(crate) trait Home {
-    /// Connects a rail, with this private data. Answers: `established`, `closed`.
+    /// Connects a rail, with this private data, and gives up after a time-out. Answers:
+    /// `established`, `closed`.
     fn connect(&mut self, rail: RailId, hello: &Hello);
 
     /// Accepts a connection request as a rail, with this private data. Answers: `established`,
@@ -118,7 +119,8 @@ pub(crate) trait Home {
     /// Posts a message. Answer: `completed`.
     fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body);
 
-    /// Posts RDMA requests, as many as `transfer` allows. Answer: `completed`, once for all.
+    /// Posts RDMA requests, as many as `transfer` allows ([`Pieces`](super::Pieces) divides the
+    /// range). Answer: `completed`, once for all. The session ends if none can be posted.
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted;
 
     /// Lets the peer access the memory of an operation, by at most `descriptors` descriptors.

@@ -184,6 +184,10 @@ impl<S: Storage> Engine<S> {
         };
         let (peer_id, rail_id) = (op.post.peer, rail_id(op.post.peer, peer, rail));
         let posted = home.rdma(rail_id, cookie, transfer);
+        if posted.requests == 0 {
+            // Nothing would continue the transfer.
+            return self.fail(home, peer_id, Error::Reset);
+        }
         if let Some(stripe) = self.op_mut(id).and_then(|op| op.stripe(rail)) {
             stripe.next = posted.next.min(stripe.end);
             stripe.requests = posted.requests;

@@ -84,6 +84,8 @@ pub struct SimHome {
     pub addresses: HashMap<PeerId, usize>,
     /// Exposures fail.
     pub no_exposure: bool,
+    /// RDMA requests cannot be posted.
+    pub no_rdma: bool,
     pub wakes: [usize; 16],
     pub wakes_unexpected: usize,
     next_context: u32,
@@ -197,6 +199,12 @@ impl Home for SimHome {
         let pieces: Vec<_> = pieces.take(transfer.requests.into()).collect();
         let count = pieces.len();
         assert!(count > 0, "a transfer without bytes");
+        if self.no_rdma {
+            return Posted {
+                requests: 0,
+                next: transfer.from,
+            };
+        }
         let next = pieces[count - 1].offset + u64::from(pieces[count - 1].length);
         let requests = pieces.iter().enumerate().map(|(index, piece)| RdmaRequest {
             rdma: transfer.rdma,

@@ -194,3 +194,12 @@ fn pieces_end_where_a_side_ends() {
         "addresses that wrap"
     );
 }
+
+#[test]
+fn storage_is_small() {
+    use crate::bmi::engine::{Op, Peer, LINKS};
+    let op = size_of::<Entry<Op, LINKS>>();
+    let peer = size_of::<Entry<Peer, 1>>();
+    assert!(op <= 384, "{op} bytes for an operation");
+    assert!(peer <= 640, "{peer} bytes for a peer");
+}

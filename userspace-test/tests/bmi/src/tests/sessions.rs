@@ -13,11 +13,14 @@ use super::{
 };
 use crate::{
     bmi::engine::{
+        Cookie,
         Error,
+        Meaning,
         PeerId,
         Phase,
         Post,
-        Role, //
+        Role,
+        Window, //
     },
     sim::{
         Buffers,
@@ -108,6 +111,21 @@ fn a_break_fails_operations_and_the_next_post_connects_again() {
 }
 
 #[test]
+fn rdma_that_cannot_be_posted_ends_the_session() {
+    for pull in [false, true] {
+        let mut pair = Pair::new(3, Settings { pull, ..RAILS });
+        for node in &mut pair.world.nodes {
+            node.home.no_rdma = true;
+        }
+        let send = pair.send(CLIENT, 1, &pattern(1, 20_000), 1);
+        let receive = pair.receive(SERVER, 1, 20_000, 1);
+        pair.world.run();
+        assert_eq!(pair.error_of(CLIENT, send), Some(Error::Reset));
+        assert_eq!(pair.error_of(SERVER, receive), Some(Error::Reset));
+    }
+}
+
+#[test]
 fn messages_of_a_broken_session_are_not_matched_later() {
     let mut pair = Pair::new(3, SMALL);
     pair.send(CLIENT, 1, b"of the first session", 1);
@@ -186,6 +204,73 @@ fn a_silent_peer_is_found_and_an_idle_one_is_not() {
         pair.world.run();
     }
     assert_eq!(pair.error_of(CLIENT, waiting), Some(Error::TimedOut));
+}
+
+#[test]
+fn an_idle_peer_answers() {
+    // Only the client asks, and PING alone never makes CREDIT due.
+    let window = Window {
+        data: 4,
+        control: 50,
+    };
+    let client = Settings { window, ..SMALL };
+    let silence = u64::MAX;
+    let mut pair = Pair::with(7, [client, Settings { silence, ..client }]);
+    for _ in 0..20 {
+        pair.world.tick(SMALL.silence);
+        pair.world.run();
+        assert_eq!(phase(&pair, CLIENT), Some(Phase::Up));
+    }
+}
+
+#[test]
+fn late_events_of_an_earlier_session_are_ignored() {
+    let mut pair = Pair::new(7, SMALL);
+    let connection = pair.world.established()[0];
+    let earlier = pair.world.ends[connection][CLIENT].rail.expect("a rail");
+    pair.world.break_connection(connection);
+    pair.world.run();
+    pair.introduce();
+    let node = &mut pair.world.nodes[CLIENT];
+    let cookie = Cookie {
+        op: None,
+        meaning: Meaning::Message,
+    };
+    node.engine
+        .completed(&mut node.home, earlier, cookie, false);
+    node.engine
+        .arrived(&mut node.home, earlier, b"not a message");
+    node.engine
+        .established(&mut node.home, earlier, b"not private data");
+    node.engine.closed(&mut node.home, earlier, None);
+    assert_eq!(phase(&pair, CLIENT), Some(Phase::Up));
+    pair.transfer(CLIENT, 1, 1000, (1, 1));
+}
+
+#[test]
+fn arrivals_have_room_when_posts_have_none() {
+    let mut pair = Pair::new(7, SMALL);
+    let node = &mut pair.world.nodes[SERVER];
+    let post = Post {
+        role: Role::Receive,
+        peer: pair.peers[SERVER],
+        tag: 77,
+        length: 0,
+        fragments: 1,
+        context: 0,
+        user: 0,
+    };
+    while node.engine.post(post).is_ok() {}
+    for number in 0..10 {
+        pair.send(CLIENT, 1, &pattern(number, 100), 1);
+    }
+    pair.world.run();
+    let kept = pair.world.nodes[SERVER].home.stash.len();
+    assert!(
+        kept >= usize::from(SMALL.window.data) - 1,
+        "{kept} messages are kept"
+    );
+    assert_eq!(phase(&pair, SERVER), Some(Phase::Up));
 }
 
 #[test]
@@ -284,8 +369,9 @@ fn a_message_that_was_kept_survives_an_idle_session() {
 #[test]
 fn a_message_that_was_on_its_way_survives_an_idle_session() {
     let mut kept = 0;
-    for seed in 0..50 {
-        let mut pair = Pair::new(seed, SMALL);
+    for seed in 0..100 {
+        let settings = if seed % 2 == 0 { SMALL } else { RAILS };
+        let mut pair = Pair::new(seed, settings);
         assert!(give_up(&mut pair, SERVER));
         let send = pair.send(CLIENT, 1, b"0123456789", 1);
         pair.world.run();
