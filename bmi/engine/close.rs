@@ -90,7 +90,9 @@ impl<S: Storage> Engine<S> {
         };
         let link = core::mem::replace(rail, Rail::DOWN).link;
         match peer.phase {
-            Phase::Connecting => self.fail(home, id.peer, reason.unwrap_or(Error::Refused)),
+            Phase::Connecting if peer.is_down() => {
+                self.fail(home, id.peer, reason.unwrap_or(Error::Refused));
+            }
             Phase::Closing if peer.is_down() => self.ended(home, id.peer),
             // Otherwise the session goes on without a rail that was not established.
             phase if phase.is_open() && link == Link::Up => {

@@ -10,6 +10,7 @@
 //! of a complete operation, overflow a send queue, or send a message for which no receive is
 //! posted.
 
+mod connections;
 mod home;
 mod memory;
 mod network;
@@ -19,6 +20,7 @@ mod world;
 pub use self::{
     home::Request,
     memory::Buffers,
+    network::EndState,
     node::{
         Settings,
         SMALL, //

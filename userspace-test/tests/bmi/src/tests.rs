@@ -5,9 +5,12 @@
 mod cancel;
 mod credit;
 mod data;
+mod forged;
 mod hostile;
+mod idle;
 mod pair;
 mod parts;
 mod random;
+mod requests;
 mod sessions;
 mod wire;

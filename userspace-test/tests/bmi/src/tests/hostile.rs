@@ -14,21 +14,17 @@ use crate::{
         Descriptor,
         Error,
         Header,
-        Hello,
         Kind,
         OpId,
         Role,
         Window,
-        ABORTED,
-        FEATURE_PULL, //
+        ABORTED, //
     },
     sim::{
         Buffers,
-        Settings,
         SMALL, //
     },
 };
-use proptest::prelude::*;
 
 /// A pair whose client is replaced by a hostile one after the connection.
 struct Hostile {
@@ -383,179 +379,4 @@ fn operations_of_another_peer_are_out_of_reach() {
     let (result, bytes) = hostile.pair.result_of(SERVER, victim);
     assert_eq!(result.error, None);
     assert!(bytes == pattern(1, 1000));
-}
-
-fn hello() -> Hello {
-    Hello {
-        features: 0,
-        message: 256,
-        window: SMALL.window,
-        rails: 1,
-        rail: 0,
-        instance: 9,
-        session: 0,
-        peer: 0,
-    }
-}
-
-#[test]
-fn private_data() {
-    let valid = hello().encode();
-    assert_eq!(Hello::decode(&valid), Ok(hello()));
-    let padded = [&valid[..], &[0; 148]].concat();
-    assert_eq!(Hello::decode(&padded), Ok(hello()));
-    let with = |change: fn(&mut Hello)| {
-        let mut hello = hello();
-        change(&mut hello);
-        Hello::decode(&hello.encode())
-    };
-    assert!(
-        with(|hello| hello.features = FEATURE_PULL | (1 << 31)).is_ok(),
-        "a later feature"
-    );
-    assert_eq!(with(|hello| hello.message = 95), Err(Error::Protocol));
-    assert_eq!(with(|hello| hello.window.data = 0), Err(Error::Protocol));
-    assert_eq!(with(|hello| hello.window.control = 3), Err(Error::Protocol));
-    assert_eq!(with(|hello| hello.rail = 1), Err(Error::Protocol));
-    for length in 0..valid.len() {
-        assert_eq!(Hello::decode(&valid[..length]), Err(Error::Protocol));
-    }
-    let mut later = valid;
-    later[4] = 2;
-    assert_eq!(Hello::decode(&later), Err(Error::Version));
-    let mut longer = valid;
-    longer[5] = 56;
-    assert!(
-        Hello::decode(&longer).is_ok(),
-        "more fields of a later release"
-    );
-    let mut foreign = valid;
-    foreign[0] = 0;
-    assert_eq!(Hello::decode(&foreign), Err(Error::Protocol));
-}
-
-/// Returns whether the server accepts a request with this private data.
-fn accepts(pair: &mut Pair, private_data: &[u8]) -> bool {
-    use crate::sim::Request;
-    let node = &mut pair.world.nodes[SERVER];
-    node.make_room();
-    node.engine.requested(&mut node.home, 1000, private_data);
-    let requests = std::mem::take(&mut node.home.requests);
-    match &requests[..] {
-        [Request::Accept(1000, ..)] => true,
-        [Request::Reject(1000)] => false,
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn requests_that_the_server_rejects() {
-    let mut pair = Pair::new(1, SMALL);
-    assert!(!accepts(&mut pair, &[0; 56]));
-    let peer = pair.peers[SERVER].0.raw();
-    // To join a session, a client has to know its number and to be its client.
-    let joins = Hello {
-        rails: 2,
-        rail: 1,
-        peer,
-        ..hello()
-    };
-    assert!(!accepts(&mut pair, &joins.encode()));
-    let instance = 1;
-    assert!(!accepts(&mut pair, &Hello { instance, ..joins }.encode()));
-    // A stranger that names the client's number gets a number of its own.
-    let stranger = Hello { peer, ..hello() };
-    assert!(accepts(&mut pair, &stranger.encode()));
-    pair.transfer(CLIENT, 1, 1000, (1, 1));
-}
-
-/// A message that looks valid, with small numbers so that it names what exists.
-fn forged() -> impl Strategy<Value = (Header, Vec<u8>)> {
-    let kind = prop::sample::select(&Kind::ALL[..]);
-    let number = || (0_u64..3, 0_u64..8).prop_map(|(generation, index)| (generation << 32) | index);
-    let small = || prop::sample::select(&[0_u64, 1, 100, 700, 1000, 1 << 40][..]);
-    let credits = (0_u16..2, 0_u16..2).prop_map(|(data, control)| Window { data, control });
-    let numbers = (number(), number(), small(), small());
-    (kind, numbers, 0_i32..3, credits, 0_u8..2, 0_u16..3).prop_map(
-        |(kind, (operation, peers_operation, length, offset), tag, returned, flags, count)| {
-            let describes = matches!(kind, Kind::Rts | Kind::Cts) && length < 1 << 32;
-            let payload = matches!(kind, Kind::Eager | Kind::Unexpected);
-            let length = if payload { length.min(200) } else { length };
-            let mut body = vec![7; if payload { length as usize } else { 0 }];
-            let descriptors = if describes { count } else { 0 };
-            for index in 0..u32::from(descriptors) {
-                let part = length as u32 / u32::from(descriptors);
-                let rest = if index == 0 {
-                    length as u32 % u32::from(descriptors)
-                } else {
-                    0
-                };
-                body.extend(encode_descriptor(Descriptor {
-                    address: 1 << 32,
-                    length: part + rest,
-                    context: 1,
-                }));
-            }
-            let header = Header {
-                flags,
-                returned,
-                descriptors,
-                tag,
-                length,
-                operation,
-                peers_operation,
-                offset,
-                ..Header::new(kind)
-            };
-            (header, body)
-        },
-    )
-}
-
-proptest! {
-    #[test]
-    fn random_messages_harm_no_other_peer(
-        messages in prop::collection::vec((forged(), any::<bool>(), any::<bool>(), 0_usize..30), 1..30),
-        pull in any::<bool>(),
-        seed in any::<u64>(),
-    ) {
-        let mut pair = Pair::new(seed, Settings { pull, ..SMALL });
-        let connection = pair.world.established()[0];
-        pair.world.nodes[CLIENT].frozen = true;
-        let mut posted = Vec::new();
-        for (number, ((header, body), receive, send, steps)) in messages.into_iter().enumerate() {
-            let tag = number as i32 % 3;
-            let zeros = Buffers::divide(&[0; 1000], 2);
-            if receive {
-                posted.extend(pair.try_post(SERVER, Role::Receive, tag, zeros.clone()));
-            }
-            if send {
-                posted.extend(pair.try_post(SERVER, Role::Send, tag, zeros));
-            }
-            let sequence = pair.world.ends[connection][1].received;
-            let bytes = [&Header { sequence, ..header }.encode()[..], &body].concat();
-            pair.world.forge(connection, 1, bytes);
-            pair.world.run_some(steps);
-        }
-        pair.world.run();
-        for id in &posted {
-            pair.cancel(SERVER, *id);
-        }
-        pair.world.nodes[CLIENT].frozen = false;
-        let earlier = pair.peers;
-        pair.world.break_connection(connection);
-        pair.world.run();
-        pair.take();
-        prop_assert_eq!(pair.results.iter().filter(|result| result.0 == SERVER).count(), posted.len());
-        while pair.world.nodes[SERVER].take_unexpected().is_some() {}
-        // An honest client of the same server.
-        pair.peers[CLIENT] = pair.world.address(CLIENT, SERVER);
-        pair.peers[SERVER] = pair.introduce();
-        prop_assert_ne!(pair.peers[SERVER], earlier[SERVER]);
-        pair.transfer(CLIENT, 1, 1000, (1, 1));
-        pair.transfer(SERVER, 1, 1000, (1, 1));
-        prop_assert!(pair.world.nodes[SERVER].home.exposed.is_empty());
-        prop_assert!(pair.world.nodes[SERVER].home.stash.is_empty());
-        prop_assert!(pair.world.nodes[SERVER].home.buffers.is_empty());
-    }
 }
