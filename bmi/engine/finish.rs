@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The end of operations.
+//!
+//! An operation completes when nothing can access its buffers any more. If its memory is exposed,
+//! the home withdraws it first.
+
+use super::{
+    error::Error,
+    home::{
+        Home,
+        Source, //
+    },
+    op::{
+        Answer,
+        Exposure,
+        OpId,
+        Queue,
+        State,
+        BY_DEADLINE,
+        BY_PEER, //
+    },
+    peer::{
+        PeerId,
+        Phase, //
+    },
+    Class,
+    Engine,
+    Storage, //
+};
+
+impl<S: Storage> Engine<S> {
+    /// Completes an operation, after its memory was withdrawn.
+    pub(super) fn conclude(&mut self, home: &mut impl Home, id: OpId) {
+        self.dequeue(id);
+        self.clear_deadline(id);
+        let Some(op) = self.ops.get_mut(id.0) else {
+            return;
+        };
+        match op.exposure {
+            Exposure::None => return self.finish(home, id),
+            Exposure::Exposed(_) => {
+                op.exposure = Exposure::Ending;
+                home.withdraw(id);
+            }
+            Exposure::Pending | Exposure::Ending => {}
+        }
+        op.state = State::Withdrawing;
+    }
+
+    /// Completes an operation with an error, unless another one came first.
+    pub(super) fn conclude_with(&mut self, home: &mut impl Home, id: OpId, error: Error) {
+        if let Some(op) = self.ops.get_mut(id.0) {
+            op.fail(error);
+            self.conclude(home, id);
+        }
+    }
+
+    /// Ends an operation whose connection has ended, so that nothing of it is outstanding.
+    pub(super) fn abandon(&mut self, home: &mut impl Home, id: OpId, error: Error) {
+        let Some(op) = self.op(id) else { return };
+        match op.state {
+            State::Withdrawing | State::Complete => {}
+            _ => self.conclude_with(home, id, error),
+        }
+    }
+
+    /// Sends a refusal, and then completes the operation.
+    pub(super) fn refuse(&mut self, id: OpId, error: Error) {
+        if let Some(op) = self.ops.get_mut(id.0) {
+            op.fail(error);
+            op.state = State::Refusing;
+            op.answer = Answer::Refuse;
+            self.enqueue(id, Queue::Control);
+        }
+    }
+
+    /// Reports that the home has exposed the memory of an operation, by so many descriptors, or
+    /// that it cannot.
+    pub(crate) fn exposed(&mut self, home: &mut impl Home, id: OpId, result: Result<u16, Error>) {
+        let Some(op) = self.ops.get_mut(id.0) else {
+            return;
+        };
+        if op.exposure != Exposure::Pending {
+            return;
+        }
+        // Without a descriptor, an offer would be one of a message that is not to be read.
+        let result = result.and_then(|count| match count {
+            0 => Err(Error::NoMemory),
+            _ => Ok(count),
+        });
+        op.exposure = result.map_or(Exposure::None, Exposure::Exposed);
+        let (peer, state) = (op.post.peer, op.state);
+        match (state, result) {
+            (State::Withdrawing, _) => self.conclude(home, id),
+            (State::Queued, Err(_)) => op.pull = Some(false),
+            (State::Matched, Ok(_)) => {
+                op.answer = Answer::Cts;
+                self.enqueue(id, Queue::Control);
+            }
+            (State::Matched, Err(error)) => self.refuse(id, error),
+            _ => {}
+        }
+        self.pump(home, peer);
+    }
+
+    /// Reports that the peer can no longer access the memory of an operation.
+    pub(crate) fn withdrawn(&mut self, home: &mut impl Home, id: OpId) {
+        let Some(op) = self.ops.get_mut(id.0) else {
+            return;
+        };
+        if op.exposure == Exposure::Ending {
+            op.exposure = Exposure::None;
+            self.finish(home, id);
+        }
+    }
+
+    fn finish(&mut self, home: &mut impl Home, id: OpId) {
+        let Some(op) = self.ops.get_mut(id.0) else {
+            return;
+        };
+        op.state = State::Complete;
+        let post = op.post;
+        self.unlink_from_peer(post.peer, id);
+        self.enqueue(id, Queue::Complete);
+        home.wake(post.context);
+        self.settle(home, post.peer);
+    }
+
+    /// Frees an arrival, which was taken or is given up, and returns its credit to the peer.
+    pub(super) fn free_arrival(&mut self, home: &mut impl Home, id: OpId) {
+        home.discard(id);
+        self.forget_arrival(id);
+    }
+
+    /// The same, for an arrival whose stash the consumer takes over.
+    pub(super) fn forget_arrival(&mut self, id: OpId) {
+        self.dequeue(id);
+        let Some(op) = self.ops.get(id.0) else { return };
+        let (post, session, rail, header) = (op.post, op.session, op.rail, op.header());
+        self.unlink_from_peer(post.peer, id);
+        self.ops.remove(id.0);
+        let Some(peer) = self.peers.get_mut(post.peer.0) else {
+            return;
+        };
+        if session != peer.session || peer.phase == Phase::Idle {
+            return;
+        }
+        peer.arrivals = peer.arrivals.saturating_sub(1);
+        self.reserved = self.reserved.saturating_add(1);
+        if let Some(header) = header {
+            self.taken(post.peer, rail, header.kind.class());
+        }
+    }
+
+    /// Records that a message was taken which is in `source`.
+    pub(super) fn consume(
+        &mut self,
+        home: &mut impl Home,
+        peer: PeerId,
+        rail: u8,
+        class: Class,
+        source: Source,
+    ) {
+        match source {
+            Source::Message => self.taken(peer, rail, class),
+            Source::Stash(id) => self.free_arrival(home, id),
+        }
+    }
+
+    fn taken(&mut self, peer: PeerId, rail: u8, class: Class) {
+        let peer = self.peers.get_mut(peer.0);
+        if let Some(rail) = peer.and_then(|peer| peer.rails.get_mut(usize::from(rail))) {
+            rail.credits.taken(class);
+        }
+    }
+
+    fn unlink_from_peer(&mut self, peer: PeerId, id: OpId) {
+        if let Some(peer) = self.peers.get_mut(peer.0) {
+            self.ops.unlink(&mut peer.ops, BY_PEER, id.0);
+        }
+    }
+
+    /// Removes an operation from the list of deadlines.
+    pub(super) fn clear_deadline(&mut self, id: OpId) {
+        let Some(op) = self.ops.get_mut(id.0) else {
+            return;
+        };
+        if op.deadline.take().is_some() {
+            self.ops.unlink(&mut self.deadlines, BY_DEADLINE, id.0);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the engine needs of its home: the module or the library that has the objects of DAT, the
+//! memory and the locks.
+//!
+//! The engine calls these methods from within its own calls, so the home cannot call the engine in
+//! them. It reports results later, by a call of the engine. A message that cannot be posted is
+//! reported as one that has failed.
+
+use super::{
+    op::OpId,
+    peer::RailId,
+    wire::{
+        Header,
+        Hello, //
+    }, //
+};
+
+/// What the completion of a request means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A control message, or an offer.
+    Message,
+    /// An eager message: the operation is complete.
+    Eager,
+    /// All RDMA requests of one call.
+    Rdma,
+    /// DONE after RDMA writes: all of them have completed.
+    Done,
+}
+
+/// Identity of a request, which its completion returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cookie {
+    /// Operation, if the request belongs to one.
+    pub(crate) op: Option<OpId>,
+    /// Meaning of the completion.
+    pub(crate) meaning: Meaning,
+}
+
+/// Body of a message to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// None.
+    Empty,
+    /// The buffers of an operation.
+    Payload(OpId),
+    /// Descriptors of the exposed memory of an operation.
+    Descriptors(OpId),
+}
+
+/// Where a message of the peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// It is the message that was passed with this call.
+    Message,
+    /// The home has stashed it under this number.
+    Stash(OpId),
+}
+
+/// Direction of RDMA, and of the access that the peer gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rdma {
+    /// Write to the receiver.
+    Write,
+    /// Read from the sender.
+    Read,
+}
+
+/// Requests that were posted for a range of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Posted {
+    /// Number of requests. The last one is signalled, and reports for all.
+    pub(crate) requests: u16,
+    /// Byte after the last one that they move.
+    pub(crate) next: u64,
+}
+
+/// Range of a transfer to post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    /// Direction.
+    pub(crate) rdma: Rdma,
+    /// Operation, of whose peer the home keeps descriptors.
+    pub(crate) op: OpId,
+    /// First byte of the message.
+    pub(crate) from: u64,
+    /// Byte after the last one.
+    pub(crate) to: u64,
+    /// Largest number of requests.
+    pub(crate) requests: u16,
+}
+
+/// How to close a rail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Close {
+    /// After the outstanding requests.
+    Graceful,
+    /// At once.
+    Abrupt,
+}
+
+/// The home.
+pub(crate) trait Home {
+    /// Connects a rail, with this private data, and gives up after a time-out. Answers:
+    /// `established`, `closed`.
+    fn connect(&mut self, rail: RailId, hello: &Hello);
+
+    /// Accepts a connection request as a rail, with this private data. Answers: `established`,
+    /// `closed`.
+    fn accept(&mut self, request: u64, rail: RailId, hello: &Hello);
+
+    /// Rejects a connection request.
+    fn reject(&mut self, request: u64);
+
+    /// Closes a rail. Answer: `closed`.
+    fn disconnect(&mut self, rail: RailId, close: Close);
+
+    /// Posts a message. Answer: `completed`.
+    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body);
+
+    /// Posts RDMA requests, as many as `transfer` allows ([`Pieces`](super::Pieces) divides the
+    /// range). Answer: `completed`, once for all. The session ends if none can be posted.
+    fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted;
+
+    /// Lets the peer access the memory of an operation, by at most `descriptors` descriptors.
+    /// Answer: `exposed`.
+    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, descriptors: u16);
+
+    /// Takes the access back. Answer: `withdrawn`. From then on nothing can land, on a connection
+    /// that has ended, too.
+    fn withdraw(&mut self, op: OpId);
+
+    /// Keeps the descriptors of a message for an operation.
+    fn keep(&mut self, op: OpId, from: Source);
+
+    /// Copies the body of a message to the buffers of an operation.
+    fn deliver(&mut self, op: OpId, from: Source);
+
+    /// Stashes the message that was passed with this call.
+    fn stash(&mut self, op: OpId);
+
+    /// Frees a stashed message.
+    fn discard(&mut self, op: OpId);
+
+    /// Wakes the waiters of a context, which has one more complete operation.
+    fn wake(&mut self, context: u8);
+
+    /// Wakes the waiters for unexpected messages.
+    fn wake_unexpected(&mut self);
+
+    /// Returns a random number.
+    fn random(&mut self) -> u64;
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Messages to peers, as far as credits and send queues allow.
+//!
+//! Each event that may have freed a credit or an entry of a send queue pumps its peer, so that the
+//! operation that waits longest goes on at once. Control messages go first, and never wait for data
+//! credits.
+
+use super::{
+    credit::Class,
+    error::Error,
+    home::{
+        Body,
+        Cookie,
+        Home,
+        Meaning,
+        Rdma, //
+    },
+    op::{
+        Answer,
+        Exposure,
+        Op,
+        OpId,
+        Part,
+        Role,
+        State, //
+    },
+    peer::{
+        Link,
+        Peer,
+        PeerId,
+        Phase,
+        RailId,
+        MAX_RAILS, //
+    },
+    ranges::Ranges,
+    wire::{
+        Header,
+        Kind,
+        DESCRIPTOR,
+        HEADER, //
+    },
+    Engine,
+    Storage, //
+};
+
+impl<S: Storage> Engine<S> {
+    /// Sends what can be sent to a peer.
+    pub(super) fn pump(&mut self, home: &mut impl Home, peer: PeerId) {
+        while self.send_notice(home, peer) {}
+        while self.send_answer(home, peer) {}
+        self.pump_data(home, peer);
+        while self.send_next(home, peer) {}
+        self.return_credits(home, peer);
+    }
+
+    /// Returns an open peer, and the rail for its next message of a class.
+    fn open_peer(&self, id: PeerId, class: Class) -> Option<(&Peer, usize)> {
+        let peer = self.peers.get(id.0).filter(|peer| peer.phase.may_send())?;
+        Some((peer, peer.rail_for(class)?))
+    }
+
+    /// Posts a message.
+    pub(super) fn post_message(
+        &mut self,
+        home: &mut impl Home,
+        id: PeerId,
+        rail: usize,
+        (mut header, body): (Header, Body),
+        cookie: Cookie,
+    ) {
+        let Some(peer) = self.peers.get_mut(id.0) else {
+            return;
+        };
+        let Some(state) = peer.rails.get_mut(rail) else {
+            return;
+        };
+        header.sequence = peer.next_out;
+        peer.next_out = peer.next_out.wrapping_add(1);
+        header.returned = state.credits.send(header.kind.class());
+        state.queue = state.queue.saturating_sub(1);
+        state.asked = false;
+        home.send(rail_id(id, peer, rail), cookie, &header, body);
+    }
+
+    fn post_control(&mut self, home: &mut impl Home, id: PeerId, rail: usize, kind: Kind) {
+        let cookie = Cookie {
+            op: None,
+            meaning: Meaning::Message,
+        };
+        let message = (Header::new(kind), Body::Empty);
+        self.post_message(home, id, rail, message, cookie);
+    }
+
+    /// Sends a message that belongs to no operation. Returns whether it did.
+    fn send_notice(&mut self, home: &mut impl Home, id: PeerId) -> bool {
+        let Some((_, rail)) = self.open_peer(id, Class::Control) else {
+            return false;
+        };
+        let Some(kind) = self
+            .peers
+            .get_mut(id.0)
+            .and_then(|peer| peer.notices.take())
+        else {
+            return false;
+        };
+        self.post_control(home, id, rail, kind);
+        if let Some(peer) = self.peers.get_mut(id.0).filter(|_| kind == Kind::Leave) {
+            peer.phase = Phase::Left;
+        }
+        true
+    }
+
+    /// Returns credits of each rail on which enough are owed, or the peer has asked.
+    fn return_credits(&mut self, home: &mut impl Home, id: PeerId) {
+        for rail in 0..MAX_RAILS {
+            let peer = self.peers.get(id.0).filter(|peer| peer.phase.may_send());
+            let state = peer.and_then(|peer| peer.rails.get(rail));
+            if state.is_some_and(|rail| rail.must_return()) {
+                self.post_control(home, id, rail, Kind::Credit);
+            }
+        }
+    }
+
+    /// Sends the next control message of an operation. Returns whether it did.
+    fn send_answer(&mut self, home: &mut impl Home, peer: PeerId) -> bool {
+        let Some((state, rail)) = self.open_peer(peer, Class::Control) else {
+            return false;
+        };
+        let Some(id) = self.ops.first(&state.control).map(OpId) else {
+            return false;
+        };
+        let Some(op) = self.op(id) else { return false };
+        let (answer, message) = (op.answer, answer_message(id, op));
+        let cookie = Cookie {
+            op: Some(id),
+            meaning: Meaning::Message,
+        };
+        self.dequeue(id);
+        self.post_message(home, peer, rail, message, cookie);
+        self.answered(home, id, answer);
+        true
+    }
+
+    /// Continues an operation whose control message is posted.
+    fn answered(&mut self, home: &mut impl Home, id: OpId, answer: Answer) {
+        let Some(op) = self.op_mut(id) else { return };
+        match answer {
+            Answer::Cts => {
+                op.state = State::Cleared;
+                op.part = Part::Ranges(Ranges::new());
+            }
+            Answer::Done => self.conclude(home, id),
+            // The receive that has sent CTS before waits for DONE.
+            Answer::Refuse if op.state == State::Cleared => {}
+            Answer::Refuse if op.post.role == Role::Arrival => self.free_arrival(home, id),
+            Answer::Refuse => self.conclude(home, id),
+            // The peer may be reading, and answers.
+            Answer::Cancel if op.pull == Some(true) => {}
+            Answer::Cancel => self.conclude_with(home, id, Error::Cancelled),
+        }
+    }
+
+    /// Decides how a send that waits for its turn is sent, and exposes its memory if the peer is to
+    /// read it.
+    pub(super) fn prepare(&mut self, home: &mut impl Home, id: OpId) {
+        let Some(post) = self.op(id).map(|op| op.post) else {
+            return;
+        };
+        let Some(peer) = self.peers.get(post.peer.0) else {
+            return;
+        };
+        let limit = usize::from(descriptor_limit(peer));
+        let fits = usize::try_from(post.fragments).is_ok_and(|count| count <= limit);
+        let (up, pull) = (peer.phase == Phase::Up, peer.pull && fits);
+        let long = post.role == Role::Send && post.length > payload_limit(peer);
+        let Some(op) = self.op_mut(id) else { return };
+        if up && long && op.pull.is_none() {
+            op.pull = Some(pull);
+            if pull {
+                self.expose(home, id, Rdma::Read);
+            }
+        }
+    }
+
+    /// Sends the next message of the consumer. Returns whether it did.
+    fn send_next(&mut self, home: &mut impl Home, peer: PeerId) -> bool {
+        let Some((state, rail)) = self.open_peer(peer, Class::Data) else {
+            return false;
+        };
+        let Some(id) = self
+            .ops
+            .first(&state.sends)
+            .filter(|_| state.phase == Phase::Up)
+        else {
+            return false;
+        };
+        let (id, limit) = (OpId(id), payload_limit(state));
+        let Some(op) = self.op(id) else { return false };
+        match op.post.role {
+            _ if op.post.length <= limit => self.send_eager(home, id, rail),
+            Role::Send => return self.send_offer(home, id, rail),
+            _ => self.conclude_with(home, id, Error::TooLong),
+        }
+        true
+    }
+
+    fn send_eager(&mut self, home: &mut impl Home, id: OpId, rail: usize) {
+        self.dequeue(id);
+        let Some(op) = self.op_mut(id) else { return };
+        op.state = State::Sent;
+        let kind = match op.post.role {
+            Role::SendUnexpected => Kind::Unexpected,
+            _ => Kind::Eager,
+        };
+        let peer = op.post.peer;
+        let header = Header {
+            tag: op.post.tag,
+            length: op.post.length,
+            ..Header::new(kind)
+        };
+        let cookie = Cookie {
+            op: Some(id),
+            meaning: Meaning::Eager,
+        };
+        self.post_message(home, peer, rail, (header, Body::Payload(id)), cookie);
+    }
+
+    /// Offers a long message. Returns `false` while its memory is being exposed: later messages
+    /// must not overtake it.
+    fn send_offer(&mut self, home: &mut impl Home, id: OpId, rail: usize) -> bool {
+        self.prepare(home, id);
+        let Some(op) = self.op(id).filter(|op| op.exposure != Exposure::Pending) else {
+            return false;
+        };
+        let (post, exposure) = (op.post, op.exposure);
+        let (descriptors, body) = descriptors_of(id, exposure);
+        let header = Header {
+            descriptors,
+            tag: post.tag,
+            length: post.length,
+            operation: id.0.raw(),
+            ..Header::new(Kind::Rts)
+        };
+        let cookie = Cookie {
+            op: Some(id),
+            meaning: Meaning::Message,
+        };
+        self.dequeue(id);
+        if let Some(op) = self.op_mut(id) {
+            op.state = State::Offered;
+        }
+        self.post_message(home, post.peer, rail, (header, body), cookie);
+        true
+    }
+
+    /// Returns a rail of a peer that is up, and the number of descriptors that a message can have.
+    pub(super) fn first_rail(&self, id: PeerId) -> Option<(RailId, u16)> {
+        let peer = self.peers.get(id.0)?;
+        let up = peer.rails.iter().position(|rail| rail.link == Link::Up)?;
+        Some((rail_id(id, peer, up), descriptor_limit(peer)))
+    }
+}
+
+/// Returns the identity of a rail.
+pub(super) fn rail_id(id: PeerId, peer: &Peer, rail: usize) -> RailId {
+    RailId {
+        peer: id,
+        session: peer.session,
+        rail: u8::try_from(rail).unwrap_or(u8::MAX),
+    }
+}
+
+/// Returns the number of bytes that an eager message can have.
+fn payload_limit(peer: &Peer) -> u64 {
+    let message = usize::try_from(peer.message).unwrap_or(0);
+    u64::try_from(message.saturating_sub(HEADER)).unwrap_or(0)
+}
+
+/// Returns the number of descriptors that a message can have.
+fn descriptor_limit(peer: &Peer) -> u16 {
+    let message = usize::try_from(peer.message).unwrap_or(0);
+    u16::try_from(message.saturating_sub(HEADER) / DESCRIPTOR).unwrap_or(u16::MAX)
+}
+
+fn descriptors_of(id: OpId, exposure: Exposure) -> (u16, Body) {
+    match exposure {
+        Exposure::Exposed(count) => (count, Body::Descriptors(id)),
+        Exposure::None | Exposure::Pending | Exposure::Ending => (0, Body::Empty),
+    }
+}
+
+/// Returns the control message of an operation.
+fn answer_message(id: OpId, op: &Op) -> (Header, Body) {
+    let kind = match op.answer {
+        Answer::Cts => Kind::Cts,
+        Answer::Done => Kind::Done,
+        Answer::Refuse => Kind::Refuse,
+        Answer::Cancel => Kind::Cancel,
+    };
+    let mut header = Header {
+        operation: id.0.raw(),
+        peers_operation: op.peers,
+        ..Header::new(kind)
+    };
+    match op.answer {
+        Answer::Cts => {
+            let (descriptors, body) = descriptors_of(id, op.exposure);
+            header.descriptors = descriptors;
+            header.length = op.actual;
+            return (header, body);
+        }
+        Answer::Done => header.length = op.actual,
+        Answer::Refuse => header.tag = op.error.unwrap_or(Error::Cancelled).errno(),
+        Answer::Cancel => {}
+    }
+    (header, Body::Empty)
+}

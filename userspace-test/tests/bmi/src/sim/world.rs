@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! All nodes and connections, and the steps that can be executed next.
+
+use super::{
+    home::Request,
+    network::{
+        End,
+        EndState,
+        Packet,
+        Step, //
+    },
+    node::{
+        Node,
+        Settings, //
+    },
+};
+use crate::bmi::engine::{
+    Error,
+    OpId,
+    PeerId,
+    RailId,
+    Rdma, //
+};
+use fastrand::Rng;
+use std::collections::{
+    HashMap,
+    VecDeque, //
+};
+
+/// Bytes of private data that RoCE delivers.
+const PRIVATE_DATA: usize = 56;
+
+/// Operation whose memory is exposed, with these limits, or withdrawn.
+type Exposure = (OpId, Option<(Rdma, u16)>);
+
+/// All of the simulation.
+pub struct World {
+    pub nodes: Vec<Node>,
+    pub ends: Vec<[End; 2]>,
+    pub(super) steps: Vec<Step>,
+    /// Connection and end of each rail of a node.
+    pub(super) places: HashMap<(usize, RailId), (usize, usize)>,
+    /// Requests of nodes that concern their memory.
+    memory: Vec<VecDeque<Exposure>>,
+    rng: Rng,
+    now: u64,
+    /// Accesses to memory that is not exposed, each of which has broken its connection.
+    pub violations: usize,
+    /// Messages that were delivered, and RDMA requests.
+    pub messages: usize,
+    pub rdma: usize,
+}
+
+impl World {
+    pub fn new(seed: u64, settings: &[Settings]) -> Self {
+        let nodes = settings.iter().enumerate().map(|(index, settings)| {
+            Node::new(Settings {
+                instance: index as u64 + 1,
+                ..*settings
+            })
+        });
+        Self {
+            nodes: nodes.collect(),
+            ends: Vec::new(),
+            steps: Vec::new(),
+            places: HashMap::new(),
+            memory: vec![VecDeque::new(); settings.len()],
+            rng: Rng::with_seed(seed),
+            now: 0,
+            violations: 0,
+            messages: 0,
+            rdma: 0,
+        }
+    }
+
+    /// Replaces a node by a new one, as a restart does. Its connections break.
+    pub fn restart(&mut self, node: usize) {
+        for connection in 0..self.ends.len() {
+            if self.ends[connection].iter().any(|end| end.node == node) {
+                self.shut(connection, node);
+            }
+        }
+        let mut settings = self.nodes[node].settings;
+        settings.instance += 1000;
+        self.nodes[node] = Node::new(settings);
+        self.memory[node].clear();
+        self.places.retain(|place, _| place.0 != node);
+    }
+
+    fn shut(&mut self, connection: usize, node: usize) {
+        self.break_connection(connection);
+        for end in &mut self.ends[connection] {
+            if end.node == node {
+                end.state = EndState::Closed;
+                end.completions.clear();
+            }
+        }
+    }
+
+    /// Creates a peer at `node` for the node `to`.
+    pub fn address(&mut self, node: usize, to: usize) -> PeerId {
+        self.nodes[node].make_room();
+        let peer = self.nodes[node].engine.add_peer().expect("a peer");
+        self.nodes[node].home.addresses.insert(peer, to);
+        peer
+    }
+
+    /// Executes random steps until nothing is left to do.
+    pub fn run(&mut self) {
+        let mut limit = 2_000_000;
+        while self.step() {
+            limit -= 1;
+            assert!(limit > 0, "the nodes never come to rest");
+        }
+    }
+
+    /// Executes at most so many random steps.
+    pub fn run_some(&mut self, steps: usize) {
+        for _ in 0..steps {
+            if !self.step() {
+                break;
+            }
+        }
+    }
+
+    /// Lets time pass on all nodes that are not frozen.
+    pub fn tick(&mut self, time: u64) {
+        self.now += time;
+        for node in 0..self.nodes.len() {
+            if !self.nodes[node].frozen {
+                let Node { engine, home, .. } = &mut self.nodes[node];
+                engine.tick(home, self.now);
+            }
+        }
+        self.collect();
+    }
+
+    /// Executes a random step. Returns `false` if there is none.
+    pub fn step(&mut self) -> bool {
+        self.collect();
+        let Some(index) = self.choose() else {
+            return false;
+        };
+        let step = self.steps.swap_remove(index);
+        self.execute(step);
+        self.collect();
+        true
+    }
+
+    /// Chooses a step of a node that is not frozen.
+    fn choose(&mut self) -> Option<usize> {
+        if !self.nodes.iter().any(|node| node.frozen) {
+            return (!self.steps.is_empty()).then(|| self.rng.usize(..self.steps.len()));
+        }
+        let runnable: Vec<_> = (0..self.steps.len())
+            .filter(|index| self.can_run(self.steps[*index]))
+            .collect();
+        (!runnable.is_empty()).then(|| runnable[self.rng.usize(..runnable.len())])
+    }
+
+    /// Returns whether the node that executes a step runs.
+    fn can_run(&self, step: Step) -> bool {
+        let node = match step {
+            Step::Deliver(connection, end)
+            | Step::Complete(connection, end)
+            | Step::Established(connection, end)
+            | Step::Closed(connection, end) => self.ends[connection][end].node,
+            Step::Request(connection) => self.ends[connection][1].node,
+            Step::Memory(node) => node,
+        };
+        // A device answers RDMA without its node.
+        let rdma = match step {
+            Step::Deliver(connection, end) => {
+                matches!(
+                    self.ends[connection][end].inbound.front(),
+                    Some(Packet::Rdma(_))
+                )
+            }
+            _ => false,
+        };
+        rdma || !self.nodes[node].frozen
+    }
+
+    fn execute(&mut self, step: Step) {
+        match step {
+            Step::Deliver(connection, end) => self.deliver(connection, end),
+            Step::Complete(connection, end) => self.complete(connection, end),
+            Step::Request(connection) => self.request(connection),
+            Step::Established(connection, end) => self.establish(connection, end),
+            Step::Closed(connection, end) => self.close(connection, end, None),
+            Step::Memory(node) => self.change_memory(node),
+        }
+    }
+
+    /// Turns the requests of all engines into packets and steps.
+    pub fn collect(&mut self) {
+        for node in 0..self.nodes.len() {
+            let requests = std::mem::take(&mut self.nodes[node].home.requests);
+            for request in requests {
+                self.accept_request(node, request);
+            }
+        }
+    }
+
+    fn accept_request(&mut self, node: usize, request: Request) {
+        match request {
+            Request::Connect(rail, hello) => self.connect(node, rail, hello),
+            Request::Accept(connection, rail, hello) => {
+                let connection = connection as usize;
+                let gone = self.ends[connection][0].state != EndState::Waiting;
+                self.places.insert((node, rail), (connection, 1));
+                self.ends[connection][1].rail = Some(rail);
+                self.ends[connection][0].private_data = hello;
+                if gone {
+                    self.ends[connection][1].state = EndState::Flushing;
+                    self.steps.push(Step::Closed(connection, 1));
+                } else {
+                    self.steps.push(Step::Established(connection, 0));
+                }
+            }
+            Request::Reject(connection) => {
+                let connection = connection as usize;
+                self.ends[connection][1].state = EndState::Closed;
+                self.close(connection, 0, Some(Error::Refused));
+            }
+            Request::Disconnect(rail, how) => self.disconnect(node, rail, how),
+            Request::Send(rail, cookie, message) => {
+                let packet = Packet::Message(message);
+                self.transmit(node, rail, vec![packet], cookie);
+            }
+            Request::Rdma(rail, cookie, requests) => {
+                self.rdma += requests.len();
+                let packets = requests.into_iter().map(Packet::Rdma).collect();
+                self.transmit(node, rail, packets, cookie);
+            }
+            Request::Expose(op, rdma, limit) => self.queue_memory(node, op, Some((rdma, limit))),
+            Request::Withdraw(op) => self.queue_memory(node, op, None),
+        }
+    }
+
+    fn queue_memory(&mut self, node: usize, op: OpId, expose: Option<(Rdma, u16)>) {
+        self.memory[node].push_back((op, expose));
+        self.steps.push(Step::Memory(node));
+    }
+
+    fn change_memory(&mut self, node: usize) {
+        let Some((op, expose)) = self.memory[node].pop_front() else {
+            return;
+        };
+        let Node { engine, home, .. } = &mut self.nodes[node];
+        match expose {
+            Some((rdma, limit)) => {
+                let result = home.expose_now(op, rdma, limit).ok_or(Error::NoMemory);
+                engine.exposed(home, op, result);
+            }
+            None => {
+                home.withdraw_now(op);
+                engine.withdrawn(home, op);
+            }
+        }
+    }
+
+    fn connect(&mut self, node: usize, rail: RailId, hello: Vec<u8>) {
+        let to = self.nodes[node].home.addresses[&rail.peer];
+        let mut ends = [End::new(node, Some(rail)), End::new(to, None)];
+        ends[1].private_data = hello;
+        self.places.insert((node, rail), (self.ends.len(), 0));
+        self.ends.push(ends);
+        self.steps.push(Step::Request(self.ends.len() - 1));
+    }
+
+    fn request(&mut self, connection: usize) {
+        let end = &self.ends[connection][1];
+        let mut private_data = end.private_data.clone();
+        private_data.resize(PRIVATE_DATA, 0);
+        let node = &mut self.nodes[end.node];
+        if self.ends[connection][0].state != EndState::Waiting {
+            return;
+        }
+        if node.refuses {
+            self.ends[connection][1].state = EndState::Closed;
+            return self.close(connection, 0, Some(Error::Refused));
+        }
+        node.make_room();
+        let Node { engine, home, .. } = node;
+        engine.requested(home, connection as u64, &private_data);
+    }
+
+    fn establish(&mut self, connection: usize, end: usize) {
+        let state = &mut self.ends[connection][end];
+        if state.state != EndState::Waiting {
+            return;
+        }
+        state.state = EndState::Up;
+        let parked = state.inbound.len();
+        let (node, rail) = (state.node, state.rail.expect("a rail"));
+        let mut private_data = match end {
+            0 => state.private_data.clone(),
+            _ => Vec::new(),
+        };
+        private_data.resize(PRIVATE_DATA, 0);
+        let Node { engine, home, .. } = &mut self.nodes[node];
+        engine.established(home, rail, &private_data);
+        if end == 0 {
+            self.steps.push(Step::Established(connection, 1));
+        }
+        self.steps
+            .extend((0..parked).map(|_| Step::Deliver(connection, end)));
+    }
+
+    /// Returns the connections that are established on both sides.
+    pub fn established(&self) -> Vec<usize> {
+        let up = |ends: &[End; 2]| ends.iter().all(|end| end.state == EndState::Up);
+        (0..self.ends.len())
+            .filter(|index| up(&self.ends[*index]))
+            .collect()
+    }
+}

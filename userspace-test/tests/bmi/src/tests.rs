@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Tests of the engine's parts, of each rule of the protocol, and of random programs.
+
+mod cancel;
+mod credit;
+mod data;
+mod forged;
+mod hostile;
+mod idle;
+mod pair;
+mod parts;
+mod random;
+mod requests;
+mod sessions;
+mod wire;
