@@ -17,6 +17,8 @@
 //! | `pump.rs`, `transfer.rs` | messages and RDMA to peers |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
 //! | `finish.rs` | the end of operations |
+//! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
+//! | `home.rs` | what the home does for the engine |
 //! | `table.rs`, `ranges.rs`, `credit.rs`, `pieces.rs`, `wire.rs` | parts that know no engine |
 
 mod accept;
