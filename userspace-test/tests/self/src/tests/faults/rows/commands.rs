@@ -294,7 +294,7 @@ impl Commands {
 
 fn without_memory() -> Error {
     let (kind, subtype) = (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY);
-    let code = 2 << 30 | u32::from(kind.0) << 16 | u32::from(subtype.0);
+    let code = (2 << 30) | (u32::from(kind.0) << 16) | u32::from(subtype.0);
     Error::Dat(DatError { call: "command", code })
 }
 
