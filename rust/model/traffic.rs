@@ -81,8 +81,9 @@ impl Traffic {
 
 /// Counts of all Endpoints of an Interface Adapter.
 ///
-/// A reader adds the counts of the Endpoints one after the other. Those of an Endpoint that is freed
-/// meanwhile may be missing in its sum. So a sum that is lower than an earlier one is not reported.
+/// A reader adds the counts of the Endpoints one after the other. Those of an Endpoint that is
+/// freed meanwhile may be missing in its sum. So a sum that is lower than an earlier one is not
+/// reported.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     /// Counts of Endpoints that were freed.

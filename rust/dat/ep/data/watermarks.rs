@@ -69,7 +69,8 @@ impl Ep {
     /// * INVALID_STATE if the Endpoint was freed;
     /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn set_watermarks(self: &Arc<Self>, marks: Marks) -> DatResult {
-        // A connect waits for the lock in `rdma_cm`'s handler, so its holder never waits for memory.
+        // A connect waits for the lock in `rdma_cm`'s handler. So its holder does not wait for
+        // memory.
         let watch = KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         // The EVD stays the same.
         let _preposted = self.preposted.lock();

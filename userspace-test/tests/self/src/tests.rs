@@ -185,6 +185,7 @@ pub fn all() -> Vec<Test> {
         uring::cancel::TESTS,
         uring::ends::TESTS,
         uring::hostile::TESTS,
+        uring::rings::TESTS,
         uring::limits::TESTS,
         uring::sizes::TESTS,
         uring::stopped::TESTS,

@@ -385,10 +385,8 @@ fn a_thousand_peers() {
     // The server answers all.
     let mut answered = 0;
     while let Some((peer, _, bytes)) = world.nodes[1].take_unexpected() {
-        let buffers = Buffers::divide(&bytes, 1);
-        world.nodes[1]
-            .post(Role::Send, peer, 1, buffers)
-            .expect("a send");
+        let (node, buffers) = (&mut world.nodes[1], Buffers::divide(&bytes, 1));
+        node.post(Role::Send, peer, 1, buffers).expect("a send");
         answered += 1;
     }
     world.run();

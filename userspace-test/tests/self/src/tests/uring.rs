@@ -8,6 +8,7 @@ pub mod limits;
 pub mod plain;
 pub mod removal;
 mod ring;
+pub mod rings;
 pub mod sizes;
 pub mod stopped;
 pub mod stream;

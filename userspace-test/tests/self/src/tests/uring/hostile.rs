@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Malformed commands, unusual rings, and memory that goes away.
+//! Malformed commands, and memory that goes away.
 
 use super::super::tests;
 use super::plain::{
@@ -7,18 +7,18 @@ use super::plain::{
     Place, MULTISHOT,
 };
 use crate::context::Context;
-use crate::expect::{empty, refused_as, same};
+use crate::expect::{empty, same};
 use crate::machine::objects;
 use crate::raw::{request, send, Bytes, BAD_ADDRESS};
 use crate::software::{software, take};
 use anyhow::{ensure, Context as _, Result};
-use io_uring::{cqueue, opcode, squeue, squeue::Flags, IoUring};
+use io_uring::{cqueue, opcode, squeue::Flags, IoUring};
 use libkdapl::raw::call::{self, EVD_DEQUEUE, EVD_POST_SE, EVD_WAIT};
 use libkdapl::raw::Device;
 use libkdapl::sys::{
     kdapl_evd_post_se, kdapl_event, kdapl_hdr, kdapl_uring_stream, KDAPL_EVENT_SIZE_MIN,
 };
-use libkdapl::{Evd, Subtype, Type};
+use libkdapl::Evd;
 use std::os::fd::AsRawFd;
 
 tests! {
@@ -26,16 +26,12 @@ tests! {
     malformed_entries, 20, "A malformed submission entry is refused with its errno, and executes nothing";
     bad_addresses, 20, "A message at an address that cannot be read or written is refused, and executes nothing";
     malformed_streams, 20, "A stream with a malformed message, or of another request, is refused";
-    iopoll_ring, 20, "A ring that polls devices for completions is refused";
-    other_rings, 60, "Rings with long entries, with long completions, with a kernel thread, and plain ones execute commands alike";
-    fixed_file, 20, "Commands find the device by its index in the ring's table of files";
-    linked, 20, "Commands that are linked run one after the other, and a failed one ends the chain";
     unmapped_in_flight, 30, "A message or events that are unmapped while a wait is in flight lose no event";
     bad_buffers, 20, "A provided buffer that is too short or not mapped ends the stream, and no event is lost";
     overflow, 30, "A stream that finds its completion queue full ends, and its message names the last buffer: no event is lost";
 }
 
-fn of(evd: &Evd) -> i32 {
+pub fn of(evd: &Evd) -> i32 {
     evd.device().as_raw_fd()
 }
 
@@ -230,133 +226,6 @@ fn malformed_streams(context: &Context) -> Result<()> {
     same("ioctl", asked.map_err(|error| error.raw_os_error()), Err(Some(libc::ENOTTY)))?;
     // None of them has become the waiter.
     Ok(evd.free()?)
-}
-
-fn iopoll_ring(context: &Context) -> Result<()> {
-    let evd = software(context, 4)?;
-    let mut ring = IoUring::builder().setup_iopoll().build(8)?;
-    let mut event = Place::new(kdapl_event::default());
-    let mut message = Place::new(wait_message(&evd, event.address()));
-    for op in [EVD_WAIT.request(), EVD_DEQUEUE.request(), call::EVD_FREE.request()] {
-        let entry = entry(of(&evd), op, [message.address(), 0], 0);
-        same("result", run(&mut ring, entry)?, -libc::EOPNOTSUPP)?;
-    }
-    Ok(())
-}
-
-/// Executes a wait that has to wait, one that has not, and a request that sleeps, on a ring.
-fn exercise<S: squeue::EntryMarker + From<squeue::Entry>, C: cqueue::EntryMarker>(
-    context: &Context,
-    mut ring: IoUring<S, C>,
-    read: fn(&C) -> (u64, i32),
-) -> Result<()> {
-    let evd = software(context, 4)?;
-    let mut event = Place::new(kdapl_event::default());
-    let mut message = Place::new(wait_message(&evd, event.address()));
-    let mut handle = Place::new(libkdapl::sys::kdapl_handle {
-        hdr: plain::hdr::<libkdapl::sys::kdapl_handle>(),
-        handle: 0,
-    });
-    let (fd, at) = (of(&evd), message.address());
-    let submit = |ring: &mut IoUring<S, C>, entry: squeue::Entry| -> Result<()> {
-        // SAFETY: the memory outlives the command.
-        unsafe { ring.submission().push(&S::from(entry)) }.context("the queue is full")?;
-        ring.submit()?;
-        Ok(())
-    };
-    submit(&mut ring, entry(fd, EVD_WAIT.request(), [at, 0], 1))?;
-    context.until("the entry was issued", || Ok(ring.submission().is_empty()))?;
-    let waits = evd.wait(Some(std::time::Duration::ZERO), 1);
-    refused_as(waits, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
-    evd.post_se(9)?;
-    submit(&mut ring, entry(fd, call::PZ_CREATE.request(), [handle.address(), 0], 2))?;
-    let mut results = Vec::new();
-    while results.len() < 2 {
-        if let Some(completion) = ring.completion().next() {
-            results.push(read(&completion));
-            continue;
-        }
-        ring.submit_and_wait(1)?;
-    }
-    results.sort_unstable();
-    same("results", results, vec![(1, 0), (2, 0)])?;
-    same("DAT codes", (message.read().hdr.ret, handle.read().hdr.ret), (0, 0))?;
-    same("event", (message.read().taken, event.read().cookie), (1, 9))?;
-    ensure!(handle.read().handle != 0, "no handle");
-    empty(&evd)
-}
-
-fn other_rings(context: &Context) -> Result<()> {
-    let short = |entry: &cqueue::Entry| (entry.user_data(), entry.result());
-    let long = |entry: &cqueue::Entry32| (entry.user_data(), entry.result());
-    let step = |what| move |error: anyhow::Error| error.context(what);
-    exercise(context, IoUring::new(8)?, short).map_err(step("a plain ring"))?;
-    let ring = IoUring::<squeue::Entry128, cqueue::Entry>::builder().build(8)?;
-    exercise(context, ring, short).map_err(step("long submission entries"))?;
-    let ring = IoUring::<squeue::Entry, cqueue::Entry32>::builder().build(8)?;
-    exercise(context, ring, long).map_err(step("long completions"))?;
-    let ring: IoUring = IoUring::builder().setup_sqpoll(100).build(8)?;
-    exercise(context, ring, short).map_err(step("a thread of the kernel's"))?;
-    let ring: IoUring = IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(8)?;
-    exercise(context, ring, short).map_err(step("cooperative completions"))?;
-    let mut builder = IoUring::builder();
-    builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
-    let ring: IoUring = builder.build(8)?;
-    exercise(context, ring, short).map_err(step("deferred completions"))
-}
-
-fn fixed_file(context: &Context) -> Result<()> {
-    let evd = software(context, 4)?;
-    let mut ring = IoUring::new(8)?;
-    ring.submitter().register_files(&[of(&evd)])?;
-    let mut event = Place::new(kdapl_event::default());
-    let mut message = Place::new(wait_message(&evd, event.address()));
-    let entry = entry(0, EVD_WAIT.request(), [message.address(), 0], 4).flags(Flags::FIXED_FILE);
-    push(&mut ring, &entry)?;
-    // The command keeps its file.
-    ring.submitter().unregister_files()?;
-    evd.post_se(3)?;
-    same("result", result(&mut ring, 4)?, 0)?;
-    same("event", event.read().cookie, 3)
-}
-
-fn linked(context: &Context) -> Result<()> {
-    let evd = software(context, 8)?;
-    let mut ring = IoUring::new(8)?;
-    let post = |pointer| {
-        Place::new(kdapl_evd_post_se {
-            hdr: plain::hdr::<kdapl_evd_post_se>(),
-            handle: evd.handle().0,
-            pointer,
-        })
-    };
-    let op = EVD_POST_SE.request();
-    let (mut one, mut two, mut three) = (post(1), post(2), post(3));
-    let chain = |second: u64, first: &mut Place<_>, third: &mut Place<_>| {
-        [
-            entry(of(&evd), op, [first.address(), 0], 1).flags(Flags::IO_LINK),
-            entry(of(&evd), op, [second, 0], 2).flags(Flags::IO_LINK),
-            entry(of(&evd), op, [third.address(), 0], 3),
-        ]
-    };
-    for (second, results, events) in [
-        (two.address(), [0, 0, 0], vec![1, 2, 3]),
-        (BAD_ADDRESS, [0, -libc::EFAULT, -libc::ECANCELED], vec![1]),
-    ] {
-        for entry in &chain(second, &mut one, &mut three) {
-            // SAFETY: the memory outlives the commands.
-            unsafe { ring.submission().push(entry) }.context("the queue is full")?;
-        }
-        ring.submit()?;
-        for (user_data, expected) in (1..).zip(results) {
-            same("result", result(&mut ring, user_data)?, expected)?;
-        }
-        for expected in events {
-            same("event", take(&evd)?, expected)?;
-        }
-        empty(&evd)?;
-    }
-    Ok(())
 }
 
 fn unmapped_in_flight(context: &Context) -> Result<()> {

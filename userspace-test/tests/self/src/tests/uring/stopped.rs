@@ -66,8 +66,8 @@ fn stop() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-/// Lets this thread run before all ordinary ones of one processor, until the drop. Children that are
-/// created before share the processor.
+/// Lets this thread run before all ordinary ones of one processor, until the drop. Children that
+/// are created before share the processor.
 struct First;
 
 impl First {
