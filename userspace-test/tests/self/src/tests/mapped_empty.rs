@@ -119,7 +119,11 @@ fn retracted(context: &Context) -> Result<()> {
     // An EVD of software events takes no such completions.
     let (evd, mapped) = mapped_evd(&ia, EvdFlags::DTO)?;
     let unsignalled = CompletionFlags::UNSIGNALLED.0;
-    let attr = EpAttr { request_completion_flags: unsignalled, ..Default::default() };
+    let attr = EpAttr {
+        recv_completion_flags: unsignalled,
+        request_completion_flags: unsignalled,
+        ..Default::default()
+    };
     let (pz, connect) = (ia.create_pz()?, ia.create_evd(EvdFlags::CONNECTION, 4)?);
     let mut ep = None;
     retracts("completion flags", (&evd, &mapped), || {
