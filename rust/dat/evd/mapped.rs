@@ -145,17 +145,21 @@ impl Evd {
         }
     }
 
-    /// As [`Evd::hand_over`], with the completions that have arrived. Does nothing if none has, or
-    /// while another thread takes events.
+    /// Checks whether completions may have arrived, and a process takes mapped events. If not,
+    /// [`Evd::hand_over_arrived`] finds none.
+    pub(in crate::dat) fn may_have_arrivals(&self) -> bool {
+        let mapped = self.queue.mapped.as_ref();
+        mapped.is_some_and(|mapped| !mapped.claims_empty())
+    }
+
+    /// As [`Evd::hand_over`], with the completions that have arrived. Does nothing while another
+    /// thread takes events.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn hand_over_arrived(self: &Arc<Self>) {
         let Some(mapped) = self.queue.mapped.as_ref() else {
             return;
         };
-        if mapped.claims_empty() {
-            return;
-        }
         if let Some(mut consumer) = self.consumer.try_lock() {
             let drained = self.drain_to_ring(&mut consumer);
             self.hand_over_to(mapped, &mut consumer);

@@ -166,13 +166,12 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(crate) fn hand_over_arrived(&self) {
-        let evds = self.inner.lock().parts.dto_evds();
-        let Some((receives, requests)) = evds else {
-            return;
-        };
-        requests.hand_over_arrived();
-        if !Arc::ptr_eq(&receives, &requests) {
-            receives.hand_over_arrived();
+        let evds = self.inner.lock().parts.evds_with_arrivals();
+        for evd in evds.into_iter().flatten() {
+            // Both may be the same.
+            if evd.may_have_arrivals() {
+                evd.hand_over_arrived();
+            }
         }
     }
 
