@@ -9,7 +9,7 @@ use crate::expect::{connection, connection_over, same};
 use crate::nvme::{Controller, Disk, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{bail, Context as _, Result};
-use libkdapl::{ConnectionEvent, DtoStatus, Event};
+use libkdapl::{ConnectionEvent, DtoStatus, Event, Type};
 use std::time::Duration;
 
 tests! { #![Nvme]
@@ -308,12 +308,16 @@ fn without_keep_alive(context: &Context) -> Result<()> {
     scene.unharmed()
 }
 
+fn is_invalid_state(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<libkdapl::Error>();
+    error.and_then(libkdapl::Error::kind) == Some(Type::INVALID_STATE)
+}
+
 fn random_capsules(context: &Context) -> Result<()> {
     let scene = Scene::new(context)?;
     for _ in 0..context.count(100) {
         let raw = Raw::connected(context, &scene.target)?;
         for id in 1..DEPTH {
-            raw.receive()?;
             let mut bytes = [0; 64];
             context.rng().fill(&mut bytes);
             if context.rng().bool() {
@@ -321,8 +325,12 @@ fn random_capsules(context: &Context) -> Result<()> {
                 bytes[..24].copy_from_slice(&raw.connect_command(id, 0)[..24]);
                 bytes[39] = [0x01, 0x40, 0x4f][context.rng().usize(0..3)];
             }
-            if raw.send(&bytes, context.rng().usize(60..65)).is_err() {
-                break;
+            let length = context.rng().usize(60..65);
+            match raw.receive().and_then(|()| raw.send(&bytes, length)) {
+                Ok(()) => {}
+                // The connection ends meanwhile.
+                Err(error) if is_invalid_state(&error) => break,
+                Err(error) => return Err(error),
             }
         }
         drop(raw);
