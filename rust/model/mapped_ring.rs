@@ -219,7 +219,8 @@ impl<M: SharedMemory> MappedRing<M> {
         self.memory.words().empty.swap(0);
     }
 
-    /// Checks whether the kernel claims that it has no other events.
+    /// Checks whether the kernel claims that it has no other events. For tests.
+    #[cfg(kdapl_host)]
     pub(crate) fn claims_empty(&self) -> bool {
         self.memory.words().empty.load_acquire() != 0
     }

@@ -44,10 +44,7 @@ use kdapl_bindings as uapi;
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
-    let ep = ep::find(client, message.handle)?;
-    post_one(&ep, &message.dto)?;
-    ep.hand_over_arrived();
-    Ok(())
+    post_one(&*ep::find(client, message.handle)?, &message.dto)
 }
 
 /// Returns the operation of a DTO.
@@ -206,9 +203,6 @@ pub(super) fn begin_submit(
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
     post_all(&ep, message)?;
-    if wait.is_none() {
-        ep.hand_over_arrived();
-    }
     Ok(wait)
 }
 

@@ -8,9 +8,7 @@
 //! for it to notice, a flag in the ring requests that the process takes events by calls.
 //!
 //! A call that leaves nothing behind arms the completion queues, and claims that the EVD is empty
-//! but for the mapped events. Until the claim is retracted, the process polls without a call. A
-//! post to an Endpoint hands over the completions that have arrived since. So a process that keeps
-//! many DTOs in flight makes hardly another call than its posts.
+//! but for the mapped events. Until the claim is retracted, the process polls without a call.
 
 use super::{
     Consumer,
@@ -20,7 +18,6 @@ use crate::{
     dat::prelude::*,
     model::{
         completion::WakeMode,
-        direct_event::DrainEnd,
         event::Record,
         mapped_ring::MappedRing, //
     },
@@ -142,30 +139,6 @@ impl Evd {
     pub(crate) fn hand_over(self: &Arc<Self>) {
         if let Some(mapped) = self.queue.mapped.as_ref() {
             self.hand_over_to(mapped, &mut self.consumer.lock());
-        }
-    }
-
-    /// Checks whether completions may have arrived, and a process takes mapped events. If not,
-    /// [`Evd::hand_over_arrived`] finds none.
-    pub(in crate::dat) fn may_have_arrivals(&self) -> bool {
-        let mapped = self.queue.mapped.as_ref();
-        mapped.is_some_and(|mapped| !mapped.claims_empty())
-    }
-
-    /// As [`Evd::hand_over`], with the completions that have arrived. Does nothing while another
-    /// thread takes events.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat) fn hand_over_arrived(self: &Arc<Self>) {
-        let Some(mapped) = self.queue.mapped.as_ref() else {
-            return;
-        };
-        if let Some(mut consumer) = self.consumer.try_lock() {
-            let drained = self.drain_to_ring(&mut consumer);
-            self.hand_over_to(mapped, &mut consumer);
-            if drained == DrainEnd::Complete {
-                self.claim_empty_with(mapped, &consumer);
-            }
         }
     }
 

@@ -168,14 +168,6 @@ impl Parts {
         ))
     }
 
-    /// Returns the EVDs of DTOs whose completions a process wants to be handed over.
-    pub(in crate::dat::ep) fn evds_with_arrivals(&self) -> [Option<Arc<Evd>>; 2] {
-        [&self.request_evd, &self.recv_evd].map(|evd| {
-            let evd = evd.as_ref().filter(|evd| evd.may_have_arrivals());
-            evd.map(|evd| evd.object())
-        })
-    }
-
     /// Returns whether the consumer does not want connection events.
     pub(in crate::dat::ep) fn discard_connection_events(&self) -> bool {
         self.connect_evd.as_ref().is_some_and(|evd| evd.discards())

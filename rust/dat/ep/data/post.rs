@@ -161,20 +161,6 @@ impl Ep {
         self.post_now(&mut self.inner.lock(), post)
     }
 
-    /// Hands completions that have arrived over to a process that maps the events of the Endpoint's
-    /// EVDs. Its next dequeue then needs no call.
-    ///
-    /// Context: process; sleeps.
-    pub(crate) fn hand_over_arrived(&self) {
-        let evds = self.inner.lock().parts.evds_with_arrivals();
-        for evd in evds.into_iter().flatten() {
-            // Both may be the same.
-            if evd.may_have_arrivals() {
-                evd.hand_over_arrived();
-            }
-        }
-    }
-
     /// Returns the error to report for a failed post. After the removal of the device the LMRs and
     /// the connection are gone, too, but the removal is the error to report.
     #[cold]

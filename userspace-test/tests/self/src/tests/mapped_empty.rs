@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 tests! {
     claimed, 20, "A dequeue that finds nothing claims that the EVD is empty, until the next completion";
-    handed_over, 20, "A post hands completions over that have arrived, and claims that there are no others";
     retracted, 30, "A software event, a CNO, a file and completion flags retract the claim";
     ended, 20, "A free of the EVD, a close of the IA and a removal of the device retract the claim";
     nothing_is_lost, 120, "Threads that poll by memory get each completion once, and the disconnect";
@@ -62,23 +61,6 @@ fn claimed(context: &Context) -> Result<()> {
         ensure!(mapped.claims_empty(), "the only event was taken, and there is no claim");
     }
     Ok(())
-}
-
-fn handed_over(context: &Context) -> Result<()> {
-    let pair = Pair::new(context, Shape::default())?;
-    let (evd, mapped) = (&pair.client.request, map_requests(&pair)?);
-    claim(evd, &mapped)?;
-    write(&pair, 0)?;
-    context.until("the first write has completed", || Ok(!mapped.claims_empty()))?;
-    same("mapped events", mapped.len(), 0)?;
-    write(&pair, 1)?;
-    same("cookie from memory", mapped.pop().map(|event| event.cookie), Some(0))?;
-    context.until("the second write has completed", || Ok(!mapped.claims_empty()))?;
-    // A receive is a post, too.
-    pair.client.receive(0, 1, 2)?;
-    same("cookie from memory", mapped.pop().map(|event| event.cookie), Some(1))?;
-    ensure!(mapped.claims_empty(), "all events were handed over, and there is no claim");
-    empty(evd)
 }
 
 /// Does something after a claim, and checks that the claim is retracted.
