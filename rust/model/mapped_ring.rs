@@ -33,6 +33,12 @@ use super::{
 };
 use core::array;
 
+/// Values of [`SharedWords::empty`]: the kernel may have further events; it has none.
+const NOT_EMPTY: u32 = 0;
+const EMPTY: u32 = 1;
+/// The kernel checks whether it has further events.
+const CHECKED: u32 = 2;
+
 /// Words that the kernel and a process share.
 pub(crate) struct SharedWords<'a> {
     /// Index of the oldest record. The takers advance it.
@@ -41,7 +47,7 @@ pub(crate) struct SharedWords<'a> {
     pub(crate) tail: &'a AtomicU32,
     /// Not 0 while the process has to take events by calls, and to call after it has taken one.
     pub(crate) calls_only: &'a AtomicU32,
-    /// Not 0 while the kernel claims that it has no further events.
+    /// [`EMPTY`] while the kernel claims that it has no further events.
     pub(crate) empty: &'a AtomicU32,
     /// The records. The process cannot write them.
     pub(crate) records: &'a [AtomicU64],
@@ -198,31 +204,35 @@ impl<M: SharedMemory> MappedRing<M> {
     /// Claims that the kernel has no events but those of the ring, if `is_empty` returns `true`.
     /// The process then need not call if it finds the ring empty.
     ///
-    /// `is_empty` is called after the claim. So it sees an event, or another reason against the
-    /// claim, that appeared before, and one that appears later [retracts](Self::retract_empty) the
-    /// claim. The caller holds the EVD's consumer lock.
+    /// `is_empty` is called after the check was announced, and before the claim. So it sees an
+    /// event, or another reason against the claim, that appeared before the announcement. One that
+    /// appears later [retracts](Self::retract_empty) the announcement or the claim. The caller
+    /// holds the EVD's consumer lock.
     pub(crate) fn claim_empty(&self, is_empty: impl FnOnce() -> bool) {
         let empty = self.memory.words().empty;
-        empty.swap(1);
-        if !is_empty() {
-            empty.swap(0);
+        empty.swap(CHECKED);
+        if is_empty() {
+            // Fails if the announcement was retracted.
+            let _ = empty.exchange_if(CHECKED, EMPTY);
         }
     }
 
     /// Retracts the claim that there are no other events. The caller has queued an event before, or
     /// made the reason visible why the process has to call.
     ///
-    /// An exchange, because a store could take effect before the event is visible.
+    /// An exchange, because a store would not be enough. If two producers retract, the thread that
+    /// checks may read the value of the second one only. An exchange of the second one reads the
+    /// first one's value, so that the check sees the events of both.
     ///
     /// Context: any, including hard IRQ.
     pub(crate) fn retract_empty(&self) {
-        self.memory.words().empty.swap(0);
+        self.memory.words().empty.swap(NOT_EMPTY);
     }
 
     /// Checks whether the kernel claims that it has no other events. For tests.
     #[cfg(kdapl_host)]
     pub(crate) fn claims_empty(&self) -> bool {
-        self.memory.words().empty.load_acquire() != 0
+        self.memory.words().empty.load_acquire() == EMPTY
     }
 
     /// Returns the index of the oldest record, or `None` if the head is invalid.

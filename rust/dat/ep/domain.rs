@@ -153,12 +153,12 @@ impl Receivers {
         let Some(srq) = self.srqs.get_by_short_generation(wr.srq, wr.generation) else {
             return;
         };
-        let Some(consumer) = srq.complete(wr.slot, completion.qp()) else {
+        let Some(taken) = srq.complete(wr.slot, completion.qp()) else {
             return;
         };
-        let _taken = srq.taken(consumer.is_counted);
-        if let Ok(ep) = self.eps.get(consumer.ep.into_raw()) {
-            ep.complete_shared(evd, &consumer, completion, direct);
+        let _held = srq.taken(taken.is_counted);
+        if let Ok(ep) = self.eps.get(taken.ep.into_raw()) {
+            ep.complete_shared(evd, &taken, completion, direct);
         }
     }
 }

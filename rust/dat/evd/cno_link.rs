@@ -186,15 +186,21 @@ impl Evd {
 
     /// Replaces the CNO, and releases the slot at the old one. The caller drops the old attachment.
     fn replace_cno(&self, new: Option<Attachment>) -> Option<Attachment> {
-        let old = self.wakeup.link.change(|inner| {
+        self.change_link(|inner| {
             let old = core::mem::replace(&mut inner.attachment, new);
             if let Some(Attachment { cno, slot }) = &old {
                 cno.detach(*slot);
             }
             old
-        });
+        })
+    }
+
+    /// Changes the link to the CNO. A process that polls mapped events has to call from now on, if
+    /// the EVD has an enabled CNO.
+    fn change_link<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        let result = self.wakeup.link.change(change);
         self.retract_empty();
-        old
+        result
     }
 
     /// Releases the CNO.
@@ -207,8 +213,7 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(crate) fn enable(self: &Arc<Self>, enabled: bool) {
-        self.wakeup.link.change(|inner| inner.enabled = enabled);
-        self.retract_empty();
+        self.change_link(|inner| inner.enabled = enabled);
         self.offer();
     }
 

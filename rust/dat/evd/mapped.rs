@@ -137,9 +137,25 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(crate) fn hand_over(self: &Arc<Self>) {
-        if let Some(mapped) = self.queue.mapped.as_ref() {
-            self.hand_over_to(mapped, &mut self.consumer.lock());
+        let Some(mapped) = self.queue.mapped.as_ref() else {
+            return;
+        };
+        let mut consumer = self.consumer.lock();
+        self.note_taken(&mut consumer);
+        let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
+        if is_reported || self.mode() != WakeMode::Threshold {
+            return;
         }
+        let (ring, slots) = (&self.queue.ring, &mut consumer.slots);
+        mapped.fill(|mapped| {
+            let mut oldest = None;
+            ring.for_each_in(slots, 0..1, |record| oldest = Some(*record));
+            let Some(record) = oldest else { return false };
+            // An event that is being handed over counts twice, and never zero times. It has room:
+            // only the holder of the lock hands over.
+            let _ = mapped.push(&record);
+            ring.pop(slots).is_some()
+        });
     }
 
     /// Claims that the EVD is empty but for the mapped events, if it is: the process need not call
@@ -148,20 +164,13 @@ impl Evd {
     /// Context: process; sleeps.
     pub(crate) fn claim_empty(&self) {
         if let Some(mapped) = self.queue.mapped.as_ref() {
-            self.claim_empty_with(mapped, &self.consumer.lock());
-        }
-    }
-
-    fn claim_empty_with(&self, mapped: &MappedRing<MappedMemory>, consumer: &Consumer) {
-        let is_empty = || {
-            self.queue.ring.is_empty_to_consumer()
-                && !self.needs_calls()
-                && consumer.cqs.is_open()
-                && consumer.cqs.arm(false) == Armed::Empty
-        };
-        // An EVD that is not empty is not worth the exchanges.
-        if self.queue.ring.is_empty_to_consumer() {
-            mapped.claim_empty(is_empty);
+            let consumer = self.consumer.lock();
+            mapped.claim_empty(|| {
+                self.queue.ring.is_empty_to_consumer()
+                    && !self.needs_calls()
+                    && consumer.cqs.is_open()
+                    && consumer.cqs.arm(false) == Armed::Empty
+            });
         }
     }
 
@@ -181,23 +190,5 @@ impl Evd {
         if let Some(mapped) = self.queue.mapped.as_ref() {
             mapped.retract_empty();
         }
-    }
-
-    fn hand_over_to(self: &Arc<Self>, mapped: &MappedRing<MappedMemory>, consumer: &mut Consumer) {
-        self.note_taken(consumer);
-        let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
-        if is_reported || self.mode() != WakeMode::Threshold {
-            return;
-        }
-        let (ring, slots) = (&self.queue.ring, &mut consumer.slots);
-        mapped.fill(|mapped| {
-            let mut oldest = None;
-            ring.for_each_in(slots, 0..1, |record| oldest = Some(*record));
-            let Some(record) = oldest else { return false };
-            // An event that is being handed over counts twice, and never zero times. It has room:
-            // only the holder of the lock hands over.
-            let _ = mapped.push(&record);
-            ring.pop(slots).is_some()
-        });
     }
 }

@@ -179,3 +179,13 @@ names! {
         THREAD_SAFETY_NOT_FOUND = 103,
     }
 }
+
+impl Type {
+    /// Returns the `DAT_RETURN` of class ERROR with this type and subtype.
+    #[must_use]
+    pub const fn code(self, subtype: Subtype) -> u32 {
+        /// `DAT_CLASS_ERROR`.
+        const CLASS_ERROR: u32 = 0x8000_0000;
+        CLASS_ERROR | ((self.0 as u32) << 16) | subtype.0 as u32
+    }
+}

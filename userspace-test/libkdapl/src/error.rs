@@ -101,9 +101,7 @@ impl Error {
 
     /// Returns the error that the kernel returns for a dequeue that finds no event.
     pub(crate) fn queue_empty(call: &'static str) -> Self {
-        /// `DAT_CLASS_ERROR`.
-        const CLASS_ERROR: u32 = 0x8000_0000;
-        Self::dat(call, CLASS_ERROR | (u32::from(Type::QUEUE_EMPTY.0) << 16))
+        Self::dat(call, Type::QUEUE_EMPTY.code(Subtype::NO_SUBTYPE))
     }
 
     /// Returns the DAT type, if this is a DAT error.

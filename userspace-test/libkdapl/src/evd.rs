@@ -146,13 +146,7 @@ impl Evd {
     /// # Errors
     /// `QUEUE_EMPTY` if there is none (see [`Error::is_empty`](crate::Error::is_empty)).
     pub fn dequeue(&self) -> Result<(Event, u32)> {
-        // Read before the mapped events: an event that is handed over later retracts the claim.
-        let empty = self.claims_empty();
-        match self.take_mapped(1) {
-            Some((event, nmore)) => Ok((Event::decode(self.device(), &event)?, nmore)),
-            None if empty => Err(Error::queue_empty(call::EVD_DEQUEUE.name())),
-            None => self.take_by_call(call::EVD_DEQUEUE, Until::NOW, 1),
-        }
+        self.take(call::EVD_DEQUEUE, Until::NOW, 1)
     }
 
     /// Takes up to `most` events in their order, but no more than [`KDAPL_EVENTS_MAX`], in one
@@ -170,18 +164,13 @@ impl Evd {
         until: Until,
         threshold: i32,
     ) -> Result<(Event, u32)> {
-        match self.take_mapped(threshold) {
-            Some((event, nmore)) => Ok((Event::decode(self.device(), &event)?, nmore)),
-            None => self.take_by_call(call, until, threshold),
+        let empty = self.is_known_empty(call);
+        if let Some((event, nmore)) = self.take_mapped(threshold) {
+            return Ok((Event::decode(self.device(), &event)?, nmore));
         }
-    }
-
-    fn take_by_call(
-        &self,
-        call: Call<kdapl_evd_wait>,
-        until: Until,
-        threshold: i32,
-    ) -> Result<(Event, u32)> {
+        if empty {
+            return Err(Error::queue_empty(call.name()));
+        }
         let mut event = kdapl_event::default();
         let room = std::slice::from_mut(&mut event);
         let (_, nmore) = self.take_into(call, until, threshold, room)?;
@@ -196,8 +185,7 @@ impl Evd {
         most: usize,
     ) -> Result<(Vec<Event>, u32)> {
         let mut room = vec![kdapl_event::default(); most.min(KDAPL_EVENTS_MAX as usize)];
-        // Read before the mapped events, as for `dequeue`.
-        let empty = call.request() == call::EVD_DEQUEUE.request() && self.claims_empty();
+        let empty = self.is_known_empty(call);
         let (taken, nmore) = match self.take_mapped_into(threshold, &mut room) {
             (0, _) if empty && most != 0 => return Err(Error::queue_empty(call.name())),
             (0, _) => self.take_into(call, until, threshold, &mut room)?,
@@ -233,10 +221,12 @@ impl Evd {
         Ok(((message.taken as usize).min(room.len()), message.nmore))
     }
 
-    /// Checks whether the kernel claims that no events are queued but the mapped ones.
-    fn claims_empty(&self) -> bool {
+    /// Checks whether this call is a dequeue that finds nothing but mapped events. Called before
+    /// those are looked at: an event that is handed over meanwhile changes the result.
+    fn is_known_empty(&self, call: Call<kdapl_evd_wait>) -> bool {
         let mapped = self.0.mapped.get().and_then(Option::as_ref);
-        mapped.is_some_and(|mapped| !mapped.calls_only() && mapped.claims_empty())
+        call.request() == call::EVD_DEQUEUE.request()
+            && mapped.is_some_and(|mapped| !mapped.calls_only() && mapped.claims_empty())
     }
 
     /// Takes the oldest event without a system call, if it is mapped and one event is enough. Also

@@ -4,9 +4,6 @@
 use crate::abi::DAT_RETURN;
 use libkdapl::{Error, Subtype, Type};
 
-/// `DAT_CLASS_ERROR`.
-const CLASS_ERROR: u32 = 0x8000_0000;
-
 /// A code other than `DAT_SUCCESS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ret(pub DAT_RETURN);
@@ -17,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Ret>;
 impl Ret {
     /// Makes an error of this type and subtype.
     pub const fn new(kind: Type, subtype: Subtype) -> Self {
-        Self(CLASS_ERROR | ((kind.0 as u32) << 16) | subtype.0 as u32)
+        Self(kind.code(subtype))
     }
 
     /// Makes an error of this type without a subtype.

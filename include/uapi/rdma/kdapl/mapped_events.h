@@ -17,6 +17,9 @@
 #define KDAPL_MAP_OFFSET(evd, area) \
 	(((evd) & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT | (area) << KDAPL_MAP_AREA_SHIFT)
 
+/* struct kdapl_mapped_ring.empty */
+#define KDAPL_MAPPED_EMPTY	1
+
 /* struct kdapl_mapped_ring.flags */
 #define KDAPL_MAPPED_CALLS_ONLY	0x1	/* take events by calls */
 
@@ -25,7 +28,7 @@
  * @tail: index after the newest event. The kernel advances it.
  * @flags: KDAPL_MAPPED_*
  * @slots: number of slots: a power of two
- * @empty: not 0 while no event is queued but the mapped ones
+ * @empty: KDAPL_MAPPED_EMPTY while no event is queued but the mapped ones
  *
  * The slot of an index is its remainder by @slots. The slots are the second page: an array of
  * struct kdapl_event.

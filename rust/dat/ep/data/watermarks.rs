@@ -71,17 +71,20 @@ impl Ep {
     pub(crate) fn set_watermarks(self: &Arc<Self>, marks: Marks) -> DatResult {
         // A connect waits for the lock in `rdma_cm`'s handler. So its holder does not wait for
         // memory.
-        let watch = KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let room = marks
+            .any()
+            .then(|| KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT))
+            .transpose()?;
         // The EVD stays the same.
         let _preposted = self.preposted.lock();
         let evd = self.recv_evd()?;
-        if !marks.any() || evd.discards() {
+        let Some(room) = room.filter(|_| !evd.discards()) else {
             let old = self.inner.lock().watch.take();
             drop(old);
             return Ok(());
-        }
+        };
         let mut watch = KBox::write(
-            watch,
+            room,
             RecvWatch {
                 watermarks: Watermarks::new(marks, 0),
                 _reports: evd.report_receives(),

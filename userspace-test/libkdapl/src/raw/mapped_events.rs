@@ -128,7 +128,7 @@ impl MappedEvents {
     #[must_use]
     pub fn claims_empty(&self) -> bool {
         let empty = self.ring_word(std::mem::offset_of!(kdapl_mapped_ring, empty));
-        empty.load(Ordering::Acquire) != 0
+        empty.load(Ordering::Acquire) == KDAPL_MAPPED_EMPTY
     }
 
     /// Returns the number of events.

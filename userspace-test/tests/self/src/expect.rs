@@ -9,6 +9,11 @@ use libkdapl::{
 };
 use std::fmt::Debug;
 
+/// Returns the DAT type of an error, if it is one of DAT.
+pub fn kind(error: &anyhow::Error) -> Option<Type> {
+    error.downcast_ref().and_then(Error::kind)
+}
+
 /// Checks that `result` is a DAT error of this type.
 pub fn refused<T: Debug>(result: Result<T, Error>, kind: Type) -> Result<()> {
     one_of(result, &[(kind, None)])

@@ -4,8 +4,9 @@
 use crate::again::unheard;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
+use crate::expect::kind;
 use anyhow::{bail, Result};
-use libkdapl::{ConnectionEvent, Cr, DtoOperation, DtoStatus, Error, Event, Ia, Segment, Type};
+use libkdapl::{ConnectionEvent, Cr, DtoOperation, DtoStatus, Event, Ia, Segment, Type};
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -238,7 +239,7 @@ impl Traffic {
 }
 
 fn refused_at_the_end(error: &anyhow::Error) -> bool {
-    let kind = error.downcast_ref::<Error>().and_then(Error::kind);
+    let kind = kind(error);
     // After a device removal, the resource or the region may be missing first.
     let gone = [Type::INSUFFICIENT_RESOURCES, Type::INTERNAL_ERROR, Type::PROTECTION_VIOLATION];
     kind == Some(Type::INVALID_STATE) || kind.is_some_and(|kind| gone.contains(&kind))

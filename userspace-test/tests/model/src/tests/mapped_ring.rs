@@ -76,12 +76,12 @@ fn the_process_is_told_to_call() {
 }
 
 #[test]
-fn the_claim_is_checked_after_it_was_made() {
+fn the_claim_is_made_after_the_check() {
     let ring = ring(8);
     assert!(!ring.claims_empty());
     for is_empty in [true, false, true] {
         ring.claim_empty(|| {
-            assert!(ring.claims_empty(), "the check comes after the claim");
+            assert!(!ring.claims_empty(), "the claim comes after the check");
             is_empty
         });
         assert_eq!(ring.claims_empty(), is_empty);

@@ -165,6 +165,22 @@ fn a_claim_does_not_hide_a_new_event() {
     retracted(MappedRing::retract_empty);
 }
 
+/// A thread that has queued an event polls while another thread checks whether there is none.
+#[test]
+fn a_poll_after_an_event_sees_no_claim() {
+    explore(|| {
+        let (ring, queued) = (ring(1), Arc::new(AtomicU32::new(0)));
+        let claimer = thread::spawn({
+            let (ring, queued) = (ring.clone(), queued.clone());
+            move || ring.claim_empty(|| queued.load() == 0)
+        });
+        queued.add(1);
+        ring.retract_empty();
+        assert!(!ring.claims_empty(), "the event was overlooked");
+        claimer.join().unwrap();
+    });
+}
+
 /// What the claim relies on: an exchange.
 #[test]
 #[should_panic(expected = "a lost event")]

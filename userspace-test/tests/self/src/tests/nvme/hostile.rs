@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::end::{End, Shape};
-use crate::expect::{connection, connection_over, same};
+use crate::expect::{connection, connection_over, kind, same};
 use crate::nvme::{Controller, Disk, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{bail, Context as _, Result};
@@ -308,11 +308,6 @@ fn without_keep_alive(context: &Context) -> Result<()> {
     scene.unharmed()
 }
 
-fn is_invalid_state(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<libkdapl::Error>();
-    error.and_then(libkdapl::Error::kind) == Some(Type::INVALID_STATE)
-}
-
 fn random_capsules(context: &Context) -> Result<()> {
     let scene = Scene::new(context)?;
     for _ in 0..context.count(100) {
@@ -329,7 +324,7 @@ fn random_capsules(context: &Context) -> Result<()> {
             match raw.receive().and_then(|()| raw.send(&bytes, length)) {
                 Ok(()) => {}
                 // The connection ends meanwhile.
-                Err(error) if is_invalid_state(&error) => break,
+                Err(error) if kind(&error) == Some(Type::INVALID_STATE) => break,
                 Err(error) => return Err(error),
             }
         }
