@@ -6,8 +6,8 @@ use crate::{
     dat::{
         base::Until,
         ia::{
-            Consumer,
             Ia,
+            Opener,
             Tabled, //
         },
         prelude::*, //
@@ -130,7 +130,7 @@ impl Client {
         if self.ia.lock().is_some() {
             return Err(in_use);
         }
-        let ia = Ia::open(Consumer::Process, name, async_evd_qlen, NetRef::current()?)?;
+        let ia = Ia::open(Opener::Process, name, async_evd_qlen, NetRef::current()?)?;
         let lost_race = {
             let mut slot = self.ia.lock();
             match &*slot {

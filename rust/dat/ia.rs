@@ -7,8 +7,8 @@
 
 mod calls;
 mod close;
-mod consumer;
 mod fmr;
+mod opener;
 mod parts;
 mod place;
 mod service_calls;
@@ -16,15 +16,15 @@ mod stat;
 mod tables;
 
 pub(crate) use self::{
-    consumer::{
+    opener::{
         is_restricted,
-        Consumer, //
+        Opener, //
     },
     place::first_address,
     tables::Tabled,
 };
 
-use self::consumer::is_unsafe;
+use self::opener::is_unsafe;
 use super::{
     base::{
         Attr,
@@ -119,7 +119,7 @@ impl Ia {
     /// - INVALID_ADDRESS if the port has no address, or not this one.
     /// - INSUFFICIENT_RESOURCES (memory) above a limit of the caller's user or cgroup.
     pub(crate) fn open(
-        consumer: Consumer,
+        opener: Opener,
         name: &[u8],
         async_evd_qlen: i32,
         net: NetRef,
@@ -129,11 +129,11 @@ impl Ia {
         if is_unsafe(&device) {
             device.warn_of_peers();
         }
-        if !consumer.may_open(&device) {
+        if !opener.may_open(&device) {
             return Err(Kind::PrivilegesViolation.into());
         }
         let handle = Handle::random(HandleKind::Ia, random_u64());
-        let base = IaBase::new(handle, net, place, consumer == Consumer::Kernel)?;
+        let base = IaBase::new(handle, net, place, opener == Opener::Kernel)?;
         let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
         let this = Self::new(base, &device, qlen)?;
         if let Err(error) = this.announce(&device) {

@@ -17,8 +17,8 @@ use crate::{
     dat::{
         ia::{
             close_flag,
-            Consumer,
-            Ia, //
+            Ia,
+            Opener, //
         },
         prelude::*, //
     },
@@ -151,7 +151,7 @@ export! {
             return not_found(Subtype::MinorNotFound);
         }
         let adapter = Adapter::open(|| {
-            Ia::open(Consumer::Kernel, name.bytes(), qlen, NetRef::initial()?)
+            Ia::open(Opener::Kernel, name.bytes(), qlen, NetRef::initial()?)
         })?;
         async_evd.put(adapter.raw(adapter.ia.async_evd_handle()));
         ia.put_handle(adapter.handle());

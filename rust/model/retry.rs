@@ -70,11 +70,12 @@ impl Retry {
     }
 
     /// Chooses the values with which a connection to a silent peer fails after at least
-    /// `milliseconds`. It fails after no more than twice that, or after two of the shortest
-    /// intervals if that is longer.
+    /// `milliseconds`, and before two intervals more have passed.
     ///
     /// Of all possible intervals the shortest is chosen. One interval is the delay until a lost
-    /// packet, or one that the peer missed while it was silent, is sent again.
+    /// packet, or one that the peer missed while it was silent, is sent again. With four retries or
+    /// more it is at most half of the time, unless it is the shortest interval of the path. The
+    /// connection then fails before twice the time.
     pub(crate) fn for_peer_timeout(milliseconds: u32, limits: RetryLimits) -> Self {
         let time = u64::from(milliseconds).saturating_mul(NS_PER_MS);
         let most = limits.max_retries.max(1);

@@ -90,7 +90,9 @@ impl Waiter for Writer<'_> {
 }
 
 impl EvdFile {
-    /// Posts software events: see [`RecordFile::write`](crate::sys::record_file::RecordFile::write).
+    /// Posts software events: see [`RecordFile::write`].
+    ///
+    /// [`RecordFile::write`]: crate::sys::record_file::RecordFile::write
     ///
     /// # Errors
     ///

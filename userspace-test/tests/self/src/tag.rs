@@ -21,6 +21,8 @@ pub enum Tag {
     Udapl,
     /// Uses the NVMe transports
     Nvme,
+    /// Checks the output of kdapltest, which is the same on every kernel
+    Output,
 }
 
 impl fmt::Display for Tag {

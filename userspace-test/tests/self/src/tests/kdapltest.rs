@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 tests! {
+    #![Output]
     demo, 240, "kdapltest demo shows every event and finds every byte right";
     bandwidth, 120, "kdapltest bandwidth finds the right bytes in memory after its operations";
     stream, 60, "kdapltest stream gets each message back once";

@@ -17,6 +17,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 tests! {
+    #![Output]
     closed_pipe, 60, "kdapltest ends quietly when the reader of its output has closed the pipe";
     full_disk, 60, "kdapltest reports an output that cannot be written in one sentence";
     signal, 120, "The first SIGINT or SIGTERM ends each mode of kdapltest with what it has measured";

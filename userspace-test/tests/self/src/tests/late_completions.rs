@@ -159,12 +159,16 @@ fn shared_receives_come_back(context: &Context) -> Result<()> {
         send(context, &clients[number % 2])?;
     }
     let [freed, other] = eps;
+    let freed_handle = freed.handle();
     freed.free()?;
     server.post(8..12)?;
     let mut taken = 0;
     while let Ok((Event::Dto(dto), _)) = server.recv.dequeue() {
-        same("endpoint and status", (dto.ep, dto.status), (other.handle(), DtoStatus::Success))?;
-        taken += 1;
+        // The adapter drains its EVDs twice a second. It may have queued events before the free.
+        if dto.ep != freed_handle {
+            same("endpoint and status", (dto.ep, dto.status), (other.handle(), DtoStatus::Success))?;
+            taken += 1;
+        }
     }
     same("messages of the other endpoint", taken, 4)?;
     server.post(12..16)?;

@@ -28,30 +28,32 @@ tests! {
 }
 
 fn small_after_close(context: &Context) -> Result<()> {
-    const EVDS: usize = 16_400;
+    const EVDS: usize = 4_100;
     // The next power of two of entries, each with a handle and a pointer.
     const TABLE: u64 = (EVDS as u64).next_power_of_two() * 16;
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
-    let open = || -> Result<_> {
-        let ia = context.open()?;
-        let evds = (0..EVDS)
-            .map(|_| ia.create_evd(EvdFlags::SOFTWARE, 1))
-            .collect::<Result<Vec<_>, _>>()?;
-        let file = evds[EVDS - 1].file()?;
-        ia.close(Close::Abrupt)?;
-        Ok(file)
-    };
     // The kernel keeps some memory after the first one.
-    drop(open()?);
+    drop(file_of_closed_ia(context, 100)?);
     let before = cgroup.kernel_memory()?;
-    let files = (0..3).map(|_| open()).collect::<Result<Vec<_>>>()?;
-    let (kept, most) = (|| Ok(cgroup.kernel_memory()?.saturating_sub(before)), TABLE);
-    let small = || -> Result<bool> { Ok(kept()? < most) };
-    context.until("the memory is free", small).with_context(|| {
+    let file = file_of_closed_ia(context, EVDS)?;
+    let kept = || Ok(cgroup.kernel_memory()?.saturating_sub(before));
+    let is_small = || -> Result<bool> { Ok(kept()? < TABLE / 2) };
+    context.until("the memory is free", is_small).with_context(|| {
         let kept: Result<u64> = kept();
-        format!("{} files keep {kept:?} bytes", files.len())
+        format!("the file keeps {kept:?} bytes, a table has {TABLE}")
     })?;
-    files.iter().try_for_each(is_over)
+    is_over(&file)
+}
+
+/// Opens the file of the last of many EVDs, and closes their adapter.
+fn file_of_closed_ia(context: &Context, evds: usize) -> Result<libkdapl::EvdFile> {
+    let ia = context.open()?;
+    let evds = (0..evds)
+        .map(|_| ia.create_evd(EvdFlags::SOFTWARE, 1))
+        .collect::<Result<Vec<_>, _>>()?;
+    let file = evds.last().context("an EVD")?.file()?;
+    ia.close(Close::Abrupt)?;
+    Ok(file)
 }
 
 /// Checks a file whose EVD is gone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Checks whether a consumer may open a device.
+//! Checks whether a process or a kernel module may open a device.
 
 use crate::{
     compat,
@@ -9,17 +9,17 @@ use crate::{
     sys::task, //
 };
 
-/// Consumer that opens an adapter.
+/// Opener of an adapter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Consumer {
+pub(crate) enum Opener {
     /// The calling process, through `/dev/kdapl`.
     Process,
     /// A kernel module.
     Kernel,
 }
 
-impl Consumer {
-    /// Returns whether the consumer may use a device, with regard to the safety of the device's
+impl Opener {
+    /// Returns whether the opener may use a device, with regard to the safety of the device's
     /// driver.
     pub(super) fn may_open(self, device: &Device) -> bool {
         self == Self::Kernel || !is_restricted(device) || task::may_raw_io()
