@@ -34,8 +34,8 @@
  *   (wrong size, unknown version or flag, non-zero padding), E2BIG (unknown trailing members).
  * -  All members have a fixed width and are naturally aligned. There is no hidden padding, so that
  *   32-bit and 64-bit programs have the same layout.
- * -  Times are in nanoseconds, except peer_timeout_ms. Sizes are in bytes, queue lengths in
- *   entries.
+ * -  Times are in nanoseconds, in members whose name ends in _ms in milliseconds. Sizes are in
+ *   bytes, queue lengths in entries.
  * -  The numbers of flags, states, events and return codes are those of DAT 2.0.
  */
 #ifndef _UAPI_RDMA_KDAPL_H

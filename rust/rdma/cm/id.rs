@@ -86,7 +86,8 @@ pub(crate) struct CmId {
 }
 
 impl CmId {
-    /// Creates an ID for a connect on behalf of a user. Context: process; sleeps.
+    /// Creates an ID for a connect on behalf of a user. Allocates with `flags`. Context: process;
+    /// sleeps.
     ///
     /// # Errors
     ///
@@ -97,8 +98,9 @@ impl CmId {
         net: &NetRef,
         user: UserId,
         handler: Arc<dyn Handler>,
+        flags: Flags,
     ) -> Result<Self> {
-        let this = Self::make(device, net, user)?;
+        let this = Self::make(device, net, user, flags)?;
         if this.device.is_iwarp() {
             let claim = DeferredDestroy::claim(this.own.context.lingering(), user)?;
             this.call().reserve(claim);
@@ -109,12 +111,12 @@ impl CmId {
 
     /// Creates an ID for listening, without a handler. Context: process; sleeps.
     pub(crate) fn without_handler(device: Arc<Device>, net: &NetRef) -> Result<Self> {
-        Self::make(device, net, UserId::current())
+        Self::make(device, net, UserId::current(), GFP_KERNEL_ACCOUNT)
     }
 
-    fn make(device: Arc<Device>, net: &NetRef, user: UserId) -> Result<Self> {
+    fn make(device: Arc<Device>, net: &NetRef, user: UserId, flags: Flags) -> Result<Self> {
         let lingering = device.lingering().clone();
-        let context = Context::new(false, user, lingering, GFP_KERNEL_ACCOUNT)?;
+        let context = Context::new(false, user, lingering, flags)?;
         // SAFETY: The namespace and the context are alive. The context lives until the ID is
         // destroyed.
         let raw = unsafe {

@@ -48,6 +48,7 @@ use crate::{
         },
     },
     sys::{
+        memcg::Payer,
         wait::Deadline,
         workqueue::{
             cancel_delayed,
@@ -131,7 +132,7 @@ impl Ep {
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
         let local = ia.source_address(remote)?;
-        let id = self.make_id(connect.qos)?;
+        let id = self.make_id(connect.qos, Payer::Caller)?;
         let attempt = Connection {
             id: Some(id.clone()),
             own_data: data,
@@ -159,14 +160,21 @@ impl Ep {
         Ok(())
     }
 
-    /// Creates an ID that requests this quality of service.
-    pub(super) fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
+    /// Creates an ID that requests this quality of service. Its memory is charged to `payer`.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn make_id(self: &Arc<Self>, qos: Qos, payer: Payer<'_>) -> DatResult<Arc<CmId>> {
         let ia = &self.domain.ia;
-        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
+        let device = ia.device()?;
+        let make = |flags| -> Result<Arc<CmId>> {
+            let id = CmId::new(device, ia.net(), ia.user().id(), self.clone(), flags)?;
+            Ok(Arc::new(id, flags)?)
+        };
+        let id = payer.charged(make)?;
         if let Some(service_type) = qos.service_type() {
             id.set_service_type(service_type);
         }
-        Ok(Arc::new(id, GFP_KERNEL_ACCOUNT)?)
+        Ok(id)
     }
 
     /// Begins an attempt to connect. Returns the effects, which the caller executes once the

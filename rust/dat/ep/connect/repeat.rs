@@ -32,6 +32,7 @@ use crate::{
         device::Transport,
     },
     sys::{
+        memcg::Payer,
         wait::Deadline,
         workqueue::queue, //
     },
@@ -155,9 +156,8 @@ impl Ep {
             (inner.connection.repeat.qos, inner.connection.remote)
         };
         let ia = &self.domain.ia;
-        let (id, local) = ia
-            .mem_cgroup()
-            .charged(|| -> DatResult<_> { Ok((self.make_id(qos)?, ia.source_address(remote)?)) })?;
+        let local = ia.source_address(remote)?;
+        let id = self.make_id(qos, Payer::Other(ia.mem_cgroup()))?;
         if !self.adopt(&id) {
             return Ok(());
         }

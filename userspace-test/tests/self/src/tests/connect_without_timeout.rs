@@ -3,7 +3,9 @@
 
 use super::connect::ends;
 use super::ep_connect::accepted;
+use super::psp::Side;
 use super::tests;
+use crate::cgroup::Cgroup;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, dto, same};
@@ -20,6 +22,7 @@ tests! {
     host_appears, 120, "A connect without a time-out to a host that is not there waits until it is";
     disconnected_while_waiting, 120, "A connect without a time-out that finds no host ends by a disconnect, and works after a reset";
     freed_while_waiting, 120, "An endpoint that is freed, and an IA that is closed, while a connect finds no host leave nothing behind";
+    without_memory, 120, "Connects without a time-out of a process without memory start no OOM killer, and go on when there is memory";
 }
 
 /// Time after which an attempt has failed: `rdma_cm` resolves an address in four seconds.
@@ -120,4 +123,59 @@ fn freed_while_waiting(context: &Context) -> Result<()> {
     end.ia.close(Close::Abrupt)?;
     drop((second, end));
     no_objects_left(context.settings.scale)
+}
+
+/// Further addresses of a host, removed when dropped.
+struct ManyAddresses<'a>(&'a Host);
+
+impl<'a> ManyAddresses<'a> {
+    fn new(host: &'a Host) -> Result<Self> {
+        let this = Self(host);
+        this.change("add")?;
+        Ok(this)
+    }
+
+    fn change(&self, action: &str) -> Result<()> {
+        let netdev = &self.0.netdev;
+        (1..=60).try_for_each(|number| {
+            self.0.command(&format!("ip addr {action} 10.9.{number}.1/32 dev {netdev}"))
+        })
+    }
+}
+
+impl Drop for ManyAddresses<'_> {
+    fn drop(&mut self) {
+        // The next test reports a failure.
+        let _ = self.change("del");
+    }
+}
+
+/// The attempts are made by a worker of all users, so they must not wait for the process's memory.
+/// The list of many addresses has pages of its own.
+fn without_memory(context: &Context) -> Result<()> {
+    two_hosts(context)?;
+    context.rejects_arrive()?;
+    const CONNECTS: usize = 16;
+    let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
+    let client = Side::client(context)?;
+    client.end.connect.resize(CONNECTS as i32)?;
+    let eps = (0..CONNECTS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
+    let _addresses = ManyAddresses::new(&context.client)?;
+    let silent = Silent::new(&context.server, &context.client)?;
+    for ep in &eps {
+        ep.connect(context.server_address(), context.port(), None, &[])?;
+    }
+    cgroup.leave()?;
+    cgroup.write("memory.max", "0")?;
+    let kills = || cgroup.number("memory.events", "oom");
+    let before = kills()?;
+    std::thread::sleep(ATTEMPT * 2);
+    same("searches for a process to kill", kills()?, before)?;
+    context.quiet(&client.end.connect)?;
+    cgroup.write("memory.max", "max")?;
+    drop(silent);
+    for _ in 0..CONNECTS {
+        connection(&context.next(&client.end.connect)?, ConnectionEvent::NonPeerRejected)?;
+    }
+    Ok(())
 }

@@ -18,6 +18,7 @@ tests! {
     refusal_is_logged_once, 30, "The kernel logs once for a device why it cannot register memory of processes";
     restricted_device_needs_rawio, 60,
         "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
+    #[Transport]
     remote_use_of_local_key, 60,
         "Only siw lets a peer access the kernel's memory by the key of a protection domain";
     no_receives_beside_srq, 30, "The queue pair of an endpoint with an SRQ has no receives of its own, which mlx4 would refuse";

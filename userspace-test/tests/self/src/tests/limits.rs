@@ -13,6 +13,7 @@ use libkdapl::sys::*;
 use libkdapl::{Buffer, Error, EvdFlags, Ia, Subtype, Type};
 
 tests! {
+    #[Transport]
     region_lengths, 60,
         "A region of any length at any address that a process does not have is refused";
     region_of_one_page, 60,
@@ -20,6 +21,7 @@ tests! {
     queue_lengths, 60, "EVDs are at most as long as the adapter reports";
     endpoint_sizes, 60,
         "Endpoints are at most as large as reported, in each attribute and in all at once";
+    #[Transport]
     extreme_words, 300,
         "Extreme values in any word of a message that creates or changes an object do no harm";
 }

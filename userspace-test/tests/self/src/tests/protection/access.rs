@@ -3,7 +3,9 @@
 
 use super::remote::{Cell, Column, Place, Row, Validity};
 use super::stage::{Scene, Stage};
+use crate::context::Context;
 use crate::expect::{connection, connection_over, done, empty, refused, same};
+use crate::machine::has_kasan;
 use crate::tests::extensions::ATOMICS;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -177,12 +179,12 @@ impl Access<'_> {
     /// Checks the last events of the connection. An end whose queue pair has failed has BROKEN, and
     /// its peer has DISCONNECTED. When a peer's access is refused both fail: the client's with the
     /// refusal, the server's by a timer, unless the client's disconnect arrives before. Over TCP,
-    /// and if the refusal is lost, either end may be the first.
+    /// and if the refusal is lost or late, either end may be the first.
     fn connection_breaks(&self) -> Result<()> {
         let (context, pair) = (self.scene.stage.context, &self.scene.pair);
         let client = context.next(&pair.client.connect)?;
         let server = context.next(&pair.server.connect)?;
-        if context.client.is_siw() || context.link_is_spoilt() {
+        if context.client.is_siw() || refusal_may_be_late(context) {
             connection_over(&client)?;
             return connection_over(&server);
         }
@@ -211,8 +213,9 @@ impl Access<'_> {
             }
             // siw ends the stream, and does not report the reason to the reader.
             Column::Read if is_siw => &[DtoStatus::Flushed],
-            // The refusal may be lost. Then the server's disconnect ends the operation.
-            _ if context.link_is_spoilt() => &[DtoStatus::RemoteAccess, DtoStatus::Flushed],
+            // The server disconnects 20 ms after its refusal. If the refusal is lost, or processed
+            // later, then the disconnect ends the operation.
+            _ if refusal_may_be_late(context) => &[DtoStatus::RemoteAccess, DtoStatus::Flushed],
             _ => &[DtoStatus::RemoteAccess],
         }
     }
@@ -229,6 +232,11 @@ impl Access<'_> {
             other => bail!("expected a receive with {status}, got {other}"),
         }
     }
+}
+
+/// Returns whether the server's disconnect may be processed before its refusal.
+fn refusal_may_be_late(context: &Context) -> bool {
+    context.link_is_spoilt() || has_kasan()
 }
 
 /// Returns what happens in a cell: what DAT says, except for what the drivers do not check. See
