@@ -40,7 +40,7 @@ const REGION_PAGE: u64 = 32;
 const IDENTIFIER: u64 = 4 << 10;
 
 /// Converts bytes to kilobytes, rounding up.
-fn kilobytes(bytes: u64) -> u32 {
+pub(crate) fn kilobytes(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
 }
 

@@ -85,12 +85,15 @@ fn invalid_address(subtype: Subtype) -> DatError {
     DatError::new(Kind::InvalidAddress, subtype)
 }
 
+/// Returns the error of a connect for which there is no local port.
+fn no_local_port() -> DatError {
+    DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
+}
+
 impl From<ResolveError> for DatError {
     fn from(error: ResolveError) -> Self {
         match error {
-            ResolveError::Bind(BindError::PortTaken) => {
-                Self::new(Kind::InsufficientResources, Subtype::ResourceTep)
-            }
+            ResolveError::Bind(BindError::PortTaken) => no_local_port(),
             ResolveError::Bind(BindError::NoSuchAddress) | ResolveError::NoRoute => {
                 invalid_address(Subtype::InvalidAddressUnreachable)
             }
@@ -117,8 +120,8 @@ impl Ep {
     ///   carries.
     /// - INVALID_ADDRESS: (unsupported) for an address of a family of which the adapter has none;
     ///   (unreachable) for an address without a route.
-    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user
-    ///   has too many attempts in progress.
+    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free, or the user holds its share of
+    ///   them; (memory) over iWARP if the user has too many attempts in progress.
     pub(crate) fn connect(
         self: &Arc<Self>,
         remote: SockAddr,
@@ -159,10 +162,12 @@ impl Ep {
         Ok(())
     }
 
-    /// Creates an ID that requests this quality of service.
+    /// Creates an ID that requests this quality of service. Charges the user for its local port.
     pub(super) fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
         let ia = &self.domain.ia;
         let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
+        id.charge_port(ia.user(), ia.net(), 0)
+            .map_err(|_| no_local_port())?;
         if let Some(service_type) = qos.service_type() {
             id.set_service_type(service_type);
         }

@@ -48,9 +48,8 @@ fn small_after_close(context: &Context) -> Result<()> {
 /// Opens the file of the last of many EVDs, and closes their adapter.
 fn file_of_closed_ia(context: &Context, evds: usize) -> Result<libkdapl::EvdFile> {
     let ia = context.open()?;
-    let evds = (0..evds)
-        .map(|_| ia.create_evd(EvdFlags::SOFTWARE, 1))
-        .collect::<Result<Vec<_>, _>>()?;
+    let evds =
+        (0..evds).map(|_| ia.create_evd(EvdFlags::SOFTWARE, 1)).collect::<Result<Vec<_>, _>>()?;
     let file = evds.last().context("an EVD")?.file()?;
     ia.close(Close::Abrupt)?;
     Ok(file)
