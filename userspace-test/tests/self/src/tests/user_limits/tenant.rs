@@ -127,11 +127,12 @@ fn hoard_objects(ia: &Ia, role: Role, port: u64) -> Result<()> {
 /// Uses memory of the module until more is refused.
 fn hoard_memory(ia: &Ia, role: Role) -> Result<()> {
     let limits = ia.query()?.raw;
+    let qlen = i32::try_from(limits.max_evd_qlen)?;
     match role {
-        Role::EventQueues => hoard(|_| ia.create_evd(EvdFlags::SOFTWARE, limits.max_evd_qlen)),
+        Role::EventQueues => hoard(|_| ia.create_evd(EvdFlags::SOFTWARE, qlen)),
         Role::Resizes => hoard(|_| {
             let evd = ia.create_evd(EvdFlags::SOFTWARE, 1)?;
-            evd.resize(limits.max_evd_qlen).map(|_| evd)
+            evd.resize(qlen).map(|_| evd)
         }),
         Role::Slots => {
             let attr = EpAttr {
