@@ -12,7 +12,7 @@ use crate::model::{
         AtomicU32,
         AtomicU64, //
     },
-    footprint::kilobytes,
+    footprint::allocation,
     mapped_ring::{
         SharedMemory,
         SharedWords, //
@@ -109,9 +109,9 @@ impl MappedMemory {
     ///
     /// `ENOMEM`, also above the user's limit.
     pub(crate) fn new(user: &User) -> Result<Self> {
-        const BYTES: usize = 3 * PAGE_SIZE;
         // Widening cast.
-        let charge = user.hold(Item::ModuleMemory, kilobytes(BYTES as u64));
+        let page = allocation(PAGE_SIZE as u64);
+        let charge = user.hold(Item::ModuleMemory, page.saturating_mul(3));
         let this = Self {
             _charge: charge.map_err(|_| ENOMEM)?,
             ring: SharedPage::new()?,

@@ -17,7 +17,7 @@ use crate::{
     dat::prelude::*,
     model::{
         allowance::Item,
-        footprint::kilobytes,
+        footprint::allocation,
         handle::{
             Handle,
             HandleKind,
@@ -78,7 +78,7 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
 /// Returns the kilobytes of an object without its arrays.
 fn memory_of<T>() -> u32 {
     // Widening cast.
-    kilobytes(size_of::<T>() as u64)
+    allocation(size_of::<T>() as u64)
 }
 
 /// Fields of [`Objects`] protected by its lock.

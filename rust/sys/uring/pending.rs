@@ -19,7 +19,7 @@ use crate::{
             CommandState,
             WakeResult, //
         },
-        footprint::kilobytes,
+        footprint::allocation,
     },
     sys::{
         task,
@@ -181,7 +181,7 @@ struct Prepared<T> {
 /// Returns the kilobytes of a command that waits.
 fn memory_of<T>() -> u32 {
     // Widening casts.
-    kilobytes((size_of::<Pending>() as u64).saturating_add(size_of::<T>() as u64))
+    allocation((size_of::<Pending>() as u64).saturating_add(size_of::<T>() as u64))
 }
 
 impl<T: Task + 'static> Prepared<T> {

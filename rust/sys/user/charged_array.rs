@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::{
     allowance::Item,
-    footprint::kilobytes, //
+    footprint::allocation, //
 };
 use core::ops::{
     Deref,
@@ -112,7 +112,7 @@ impl<T> ChargedArray<T> {
 fn charge<T>(user: &User, capacity: usize) -> Result<Option<FixedCharge>> {
     // Widening casts.
     let bytes = (capacity as u64).saturating_mul(size_of::<T>() as u64);
-    let amount = kilobytes(bytes);
+    let amount = allocation(bytes);
     (amount != 0)
         .then(|| user.hold(Item::ModuleMemory, amount))
         .transpose()

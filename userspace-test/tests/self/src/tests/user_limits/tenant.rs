@@ -143,13 +143,24 @@ fn hoard_memory(ia: &Ia, role: Role) -> Result<()> {
             hoard(|_| ia.create_ep_with(&EpConfig { attr: Some(attr), ..Default::default() }))
         }
         Role::Receives => {
-            let shape = Shape { receives: limits.max_dto_per_ep, ..Default::default() };
-            let end = End::new(ia, shape)?;
-            let segment = [end.lmr.segment(0, 64)];
-            hoard(|cookie| end.ep.post_recv(&segment, cookie, Default::default()))
+            let end = End::new(ia, Shape::default())?;
+            hoard(|_| waiting_receives(&end, limits.max_iov_segments_per_dto.min(13)))
         }
         _ => bail!("{role:?} has another function"),
     }
+}
+
+/// Creates an endpoint, and posts many receives of this many segments.
+fn waiting_receives(end: &End, segments: u32) -> Result<Ep, libkdapl::Error> {
+    // Soft-RoCE's queues have a power of two of entries, and one more than requested.
+    const RECEIVES: u32 = 4095;
+    let attr = EpAttr { max_recv_dtos: RECEIVES, max_recv_iov: segments, ..Default::default() };
+    let ep = end.ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(attr))?;
+    let segments: Vec<_> = (0..segments as usize).map(|at| end.lmr.segment(at, 1)).collect();
+    for cookie in 0..RECEIVES.into() {
+        ep.post_recv(&segments, cookie, Default::default())?;
+    }
+    Ok(ep)
 }
 
 /// Creates an endpoint, and connects it to a host that does not exist, without a time-out.
