@@ -69,14 +69,15 @@ impl Client {
         self.ia.lock().clone().ok_or(Self::without_ia())
     }
 
-    /// Charges one object to the user that has opened the IA of the file. `None` without an IA.
+    /// Charges one object with this many kilobytes to the user that has opened the IA of the file.
+    /// `None` without an IA.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` above the user's limit.
-    pub(super) fn hold_object(&self) -> Result<Option<FixedCharge>> {
+    /// `EAGAIN` above the user's limits.
+    pub(super) fn hold_object(&self, kilobytes: u32) -> Result<Option<[FixedCharge; 2]>> {
         let ia = self.ia.lock().clone();
-        ia.map(|ia| ia.hold_object()).transpose()
+        ia.map(|ia| ia.hold_object(kilobytes)).transpose()
     }
 
     /// Returns the object with this handle. The lock keeps the IA meanwhile, which is cheaper than

@@ -33,8 +33,10 @@ pub(super) use self::{
     ia_base::IaPlace,
     objects::Reservation,
     slots::{
+        context_storage,
         contexts,
         contexts_of,
+        slots,
         ContextStorage,
         Contexts,
         SlotStorage, //

@@ -52,6 +52,10 @@ use crate::{
             new_spinlock_irq,
             SpinLockIrq, //
         },
+        user::{
+            ChargedArray,
+            User, //
+        },
         wait::{
             new_wait_queue,
             WaitQueue, //
@@ -78,7 +82,7 @@ pub(super) trait Sources: Send + Sync {
 
 /// Fields of [`Cno`] protected by its lock.
 struct Inner {
-    table: EvdTable<KVVec<EvdSlot>>,
+    table: EvdTable<ChargedArray<EvdSlot>>,
     /// The consumer has triggered the CNO, without an EVD.
     triggered_by_consumer: bool,
     /// Counts the times that the last EVD has left.
@@ -136,6 +140,8 @@ pub(crate) struct Cno {
     sleepers: WaitQueue,
     waiters: Atomic<i32>,
     sources: Arc<dyn Sources>,
+    /// User that is charged for the slots.
+    user: User,
     users: Users,
     _counted: Counted,
 }
@@ -177,6 +183,7 @@ impl Cno {
                 sleepers <- new_wait_queue!("Cno::sleepers"),
                 waiters: Atomic::new(0),
                 sources,
+                user: cnos.user().clone(),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Cno),
             }),
@@ -282,7 +289,8 @@ impl Cno {
                 Err(full) => full,
             };
             let count = full.wanted.ok_or(DatError::memory())?;
-            let slots = KVVec::from_elem(EvdSlot::VACANT, count, GFP_KERNEL_ACCOUNT)?;
+            let slots =
+                ChargedArray::filled(&self.user, count, GFP_KERNEL_ACCOUNT, || EvdSlot::VACANT)?;
             // The table returns them if another thread has added slots first.
             let spare = self.inner.lock().table.grow(slots);
             drop(spare);

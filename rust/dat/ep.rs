@@ -93,6 +93,7 @@ use self::{
 };
 use super::{
     base::{
+        slots,
         InUse,
         Object,
         Objects,
@@ -123,7 +124,8 @@ use crate::{
     rdma::qp::Qp,
     sys::{
         census::Counted,
-        lock::SpinLockIrq, //
+        lock::SpinLockIrq,
+        user::ChargedArray, //
     },
 };
 use kernel::{
@@ -151,15 +153,18 @@ const PEER_DISCONNECT: u64 = 3;
 type EpQp = Qp<Ep, super::evd::Evd>;
 
 /// Allocates slots for `count` receives in flight.
-fn receives(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
-    Ok(DtoSlots::new(SlotStorage::new(count, flags)?))
+fn receives(count: u32, domain: &EpContext, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
+    Ok(DtoSlots::new(slots(domain.ia.user(), count, flags)?))
 }
 
 /// Allocates slots for `count` requests in flight.
 fn requests(count: u32, domain: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
     let device = domain.ia.device();
     let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
-    Ok(Requests::new(SlotStorage::new(count, flags)?, unsignalled))
+    Ok(Requests::new(
+        slots(domain.ia.user(), count, flags)?,
+        unsignalled,
+    ))
 }
 
 /// Fields of [`Ep`] protected by its lock.
@@ -235,7 +240,11 @@ impl Inner {
             qp: None,
             shares: None,
             requests: requests(attr.max_request_dtos, domain, flags)?,
-            receives: receives(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
+            receives: receives(
+                receive_slots(parts_srq.as_deref(), domain, &attr),
+                domain,
+                flags,
+            )?,
             takes_shared: false,
             after_last: None,
             drain_pause: FULL_MS,
@@ -244,7 +253,7 @@ impl Inner {
             connection: Connection::none(domain.ia.attr().address),
             traffic: Traffic::default(),
             gate: ReadyGate::Open,
-            held: HeldQueue::new(KVVec::new()),
+            held: HeldQueue::new(ChargedArray::empty()),
             holder: None,
             life: 0,
             pending_effects: None,

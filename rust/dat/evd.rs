@@ -107,9 +107,12 @@ use crate::{
         device::Device,
         wc::Wc, //
     },
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        user::User, //
     },
 };
 use kernel::{
@@ -180,6 +183,8 @@ pub(super) struct EvdContext {
     endpoints: Arc<dyn Endpoints>,
     /// EVD that gets the reports of overflows; `None` for this asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
+    /// User that is charged for the memory of the EVDs.
+    user: User,
 }
 
 impl EvdContext {
@@ -191,10 +196,12 @@ impl EvdContext {
     pub(super) fn new(
         endpoints: Arc<dyn Endpoints>,
         async_evd: Option<Arc<Evd>>,
+        user: User,
     ) -> DatResult<Arc<Self>> {
         let this = Self {
             endpoints,
             async_evd,
+            user,
         };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
@@ -249,7 +256,7 @@ impl Evd {
 
     /// Creates an EVD without completion queues.
     fn build(handle: u64, config: Config<'_>) -> DatResult<Arc<Self>> {
-        let (storage, length) = Words::for_queue(config.qlen)?;
+        let (storage, length) = Words::for_queue(&config.domain.user, config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
         Ok(Arc::pin_init(
             pin_init!(Self {

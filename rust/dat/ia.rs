@@ -155,13 +155,18 @@ impl Ia {
             .inspect_err(|_| self.listing.end())
     }
 
-    /// Charges one more object to the user of the adapter, for memory that outlives the adapter.
+    /// Charges one more object with this many kilobytes to the user of the adapter, for memory that
+    /// outlives the adapter.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` above the user's limit.
-    pub(crate) fn hold_object(&self) -> Result<FixedCharge> {
-        self.base.user().hold(Item::Object, 1)
+    /// `EAGAIN` above the user's limits.
+    pub(crate) fn hold_object(&self, kilobytes: u32) -> Result<[FixedCharge; 2]> {
+        let user = self.base.user();
+        Ok([
+            user.hold(Item::Object, 1)?,
+            user.hold(Item::ModuleMemory, kilobytes)?,
+        ])
     }
 
     /// Creates an adapter with its tables and its asynchronous EVD.
@@ -175,7 +180,7 @@ impl Ia {
         let evds = Objects::new(user)?;
         let config = evd::Config {
             device,
-            domain: evd::EvdContext::new(receivers.clone(), None)?,
+            domain: evd::EvdContext::new(receivers.clone(), None, user.clone())?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::place(Placement::ANY, device)?,

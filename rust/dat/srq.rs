@@ -35,6 +35,7 @@ use self::{
 use super::{
     base::{
         contexts,
+        slots,
         Contexts,
         IaBase,
         InUse,
@@ -145,11 +146,11 @@ fn refused(error: Error) -> DatError {
 impl Inner {
     /// Allocates the slots of an SRQ that has no queue of the device yet.
     fn new(ia: &IaBase, attr: Attr) -> DatResult<Self> {
-        let (slots, flags) = (attr.max_recv_dtos, GFP_KERNEL_ACCOUNT);
+        let (user, count, flags) = (ia.user(), attr.max_recv_dtos, GFP_KERNEL_ACCOUNT);
         Ok(Self {
             queue: None,
-            receives: SharedReceives::new(SlotStorage::new(slots, flags)?),
-            named: contexts(slots_named(ia, slots), attr.max_recv_iov, flags)?,
+            receives: SharedReceives::new(slots(user, count, flags)?),
+            named: contexts(user, slots_named(ia, count), attr.max_recv_iov, flags)?,
             members: Members::new(),
             holders: 0,
             serial: 0,

@@ -165,6 +165,8 @@ enum kdapl_limit {
 	KDAPL_LIMIT_QUEUE_PAIRS,
 	KDAPL_LIMIT_DEVICE_SHARE,
 	KDAPL_LIMIT_DRIVER_MEMORY_KB,
+	KDAPL_LIMIT_MODULE_MEMORY_KB,
+	KDAPL_LIMIT_PORT_SHARE,
 };
 
 u32 kdapl_helper_user_limit(enum kdapl_limit limit);
@@ -230,6 +232,7 @@ struct net *kdapl_helper_current_net(void);
 struct net *kdapl_helper_get_net(struct net *net);
 void kdapl_helper_put_net(struct net *net);
 bool kdapl_helper_net_admin(struct net *net);
+void kdapl_helper_local_ports(struct net *net, u16 *first, u16 *last);
 
 /* thread.c */
 int kdapl_helper_thread_run(const char *name, void (*run)(void *data), void *data);

@@ -2,6 +2,7 @@
 #include <linux/capability.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
+#include <net/ip.h>
 #include <net/net_namespace.h>
 
 #include "helpers.h"
@@ -26,4 +27,14 @@ void kdapl_helper_put_net(struct net *net)
 bool kdapl_helper_net_admin(struct net *net)
 {
 	return ns_capable_noaudit(net->user_ns, CAP_NET_ADMIN);
+}
+
+/* Returns the first and the last local port that are chosen for a connect. */
+void kdapl_helper_local_ports(struct net *net, u16 *first, u16 *last)
+{
+	int low, high;
+
+	inet_get_local_port_range(net, &low, &high);
+	*first = low;
+	*last = high;
 }

@@ -32,9 +32,17 @@ static unsigned int user_driver_memory_mb;
 module_param(user_driver_memory_mb, uint, 0644);
 MODULE_PARM_DESC(user_driver_memory_mb, "Megabytes that drivers may allocate for one user (default: 0, an eighth of the machine's memory)");
 
-static u32 driver_memory_kb(void)
+static unsigned int user_module_memory_mb;
+module_param(user_module_memory_mb, uint, 0644);
+MODULE_PARM_DESC(user_module_memory_mb, "Megabytes that kdapl itself may allocate for one user (default: 0, an eighth of the machine's memory)");
+
+static unsigned int user_port_share = 50;
+module_param(user_port_share, uint, 0644);
+MODULE_PARM_DESC(user_port_share, "Percentage of the local ports (net.ipv4.ip_local_port_range) for one user (default: 50)");
+
+/* Converts a limit in megabytes to kilobytes. 0 is an eighth of the machine's memory. */
+static u32 memory_kb(u64 mb)
 {
-	u64 mb = READ_ONCE(user_driver_memory_mb);
 	u64 kb = mb ? mb << 10 : (u64)totalram_pages() << (PAGE_SHIFT - 10) >> 3;
 
 	return min_t(u64, kb, U32_MAX);
@@ -54,7 +62,11 @@ u32 kdapl_helper_user_limit(enum kdapl_limit limit)
 	case KDAPL_LIMIT_DEVICE_SHARE:
 		return READ_ONCE(user_device_share);
 	case KDAPL_LIMIT_DRIVER_MEMORY_KB:
-		return driver_memory_kb();
+		return memory_kb(READ_ONCE(user_driver_memory_mb));
+	case KDAPL_LIMIT_MODULE_MEMORY_KB:
+		return memory_kb(READ_ONCE(user_module_memory_mb));
+	case KDAPL_LIMIT_PORT_SHARE:
+		return READ_ONCE(user_port_share);
 	}
 	return 0;
 }

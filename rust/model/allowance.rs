@@ -29,10 +29,14 @@ pub(crate) enum Item {
     Region,
     /// Kilobytes of memory that drivers and `rdma_cm` allocate.
     DriverMemory,
+    /// Kilobytes of memory of this module whose size the user determines.
+    ModuleMemory,
+    /// Local ports of `rdma_cm`.
+    LocalPort,
 }
 
 /// Every item, in the order of the discriminants.
-pub(crate) const ITEMS: [Item; 9] = [
+pub(crate) const ITEMS: [Item; 11] = [
     Item::Adapter,
     Item::Object,
     Item::ServicePoint,
@@ -42,6 +46,8 @@ pub(crate) const ITEMS: [Item; 9] = [
     Item::SharedReceiveQueue,
     Item::Region,
     Item::DriverMemory,
+    Item::ModuleMemory,
+    Item::LocalPort,
 ];
 
 impl Item {
@@ -57,6 +63,8 @@ impl Item {
             Self::SharedReceiveQueue => "shared_receive_queues",
             Self::Region => "memory_regions",
             Self::DriverMemory => "driver_memory_kb",
+            Self::ModuleMemory => "module_memory_kb",
+            Self::LocalPort => "local_ports",
         }
     }
 }
@@ -126,7 +134,8 @@ fn take_from(count: &AtomicU32, amount: u32, limit: u32) -> bool {
     }
 }
 
-/// Returns the amount of an item that one user may hold on a device with `available` of them.
+/// Returns the amount of an item that one user may hold where `available` of them exist: on a
+/// device, or in a network namespace.
 ///
 /// `share` is a percentage; the rest is left to other users. The result is at least 1. A device
 /// that reports 0 does not report its limit, so the result is `u32::MAX`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Estimates of the memory that a driver allocates for an object, in kilobytes.
+//! Estimates of the memory that a driver allocates for an object, and of an allocation of this
+//! module, in kilobytes.
 //!
 //! A driver neither reports its allocations nor charges them to a memory cgroup. The estimates
 //! follow soft-RoCE (`rdma_rxe`), which allocates the most. Its queues have a power of two of
@@ -102,4 +103,13 @@ pub(crate) fn region(length: u64) -> u32 {
 /// Returns the kilobytes of a listener or of an unanswered connection request.
 pub(crate) fn identifier() -> u32 {
     kilobytes(IDENTIFIER)
+}
+
+/// Returns the kilobytes of an allocation of this module. The allocator gives a power of two of
+/// bytes, or of pages if it is large.
+pub(crate) fn allocation(bytes: u64) -> u32 {
+    match bytes {
+        0 => 0,
+        _ => kilobytes(bytes.checked_next_power_of_two().unwrap_or(u64::MAX)),
+    }
 }

@@ -18,6 +18,7 @@ mod errno;
 mod event;
 mod id;
 mod listen;
+mod local_port;
 mod param;
 mod request;
 

@@ -2,11 +2,17 @@
 
 //! Pages that the kernel shares with processes through `mmap` of `/dev/kdapl`.
 
+use super::user::{
+    FixedCharge,
+    User, //
+};
 use crate::model::{
+    allowance::Item,
     atomic::{
         AtomicU32,
         AtomicU64, //
     },
+    footprint::allocation,
     mapped_ring::{
         SharedMemory,
         SharedWords, //
@@ -86,6 +92,7 @@ pub(crate) struct MappedMemory {
     ring: SharedPage,
     events: SharedPage,
     index: SharedPage,
+    _charge: FixedCharge,
 }
 
 // SAFETY: The pages belong to no thread, and all accesses are atomic.
@@ -94,15 +101,19 @@ unsafe impl Send for MappedMemory {}
 unsafe impl Sync for MappedMemory {}
 
 impl MappedMemory {
-    /// Allocates the pages. The caller's memory cgroup is charged.
+    /// Allocates the pages. The caller's memory cgroup and `user` are charged.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
-    pub(crate) fn new() -> Result<Self> {
+    /// `ENOMEM`, also above the user's limit.
+    pub(crate) fn new(user: &User) -> Result<Self> {
+        // Widening cast.
+        let page = allocation(PAGE_SIZE as u64);
+        let charge = user.hold(Item::ModuleMemory, page.saturating_mul(3));
         let this = Self {
+            _charge: charge.map_err(|_| ENOMEM)?,
             ring: SharedPage::new()?,
             events: SharedPage::new()?,
             index: SharedPage::new()?,

@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
-use core::ptr::NonNull;
+use core::{
+    ops::RangeInclusive,
+    ptr::NonNull, //
+};
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
@@ -63,6 +66,14 @@ impl NetRef {
     pub(crate) fn may_administer(&self) -> bool {
         // SAFETY: By the type invariant the namespace is alive.
         unsafe { bindings::kdapl_helper_net_admin(self.as_ptr()) }
+    }
+
+    /// Returns the first and the last of the local ports from which one is chosen for a connect.
+    pub(crate) fn local_ports(&self) -> RangeInclusive<u16> {
+        let (mut first, mut last) = (0, 0);
+        // SAFETY: By the type invariant the namespace is alive. The others are local variables.
+        unsafe { bindings::kdapl_helper_local_ports(self.as_ptr(), &raw mut first, &raw mut last) };
+        first..=last
     }
 
     /// Returns the C pointer, which is valid as long as `self`.

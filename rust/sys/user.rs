@@ -34,15 +34,20 @@ use kernel::{
     },
 };
 
+mod charged_array;
 mod limits;
 #[cfg(CONFIG_KUNIT = "y")]
 mod tests;
 
-pub(crate) use self::limits::most;
+pub(crate) use self::{
+    charged_array::ChargedArray,
+    limits::most, //
+};
 
 use self::limits::{
     device_share,
-    limit, //
+    limit,
+    port_share, //
 };
 
 /// User of an account, and the device by `ib_core`'s index; `None` for all that the user holds.
@@ -247,7 +252,11 @@ impl User {
 
     /// As [`User::hold`], with this reference.
     pub(crate) fn into_hold(self, item: Item, amount: u32) -> Result<FixedCharge> {
-        self.take(item, amount)?;
+        self.into_hold_within(item, amount, limit(item))
+    }
+
+    fn into_hold_within(self, item: Item, amount: u32, limit: u32) -> Result<FixedCharge> {
+        self.take_within(item, amount, limit)?;
         Ok(FixedCharge {
             user: self,
             item,
@@ -262,12 +271,18 @@ impl User {
     ///
     /// As for [`User::take`].
     pub(crate) fn into_share(self, item: Item, available: u32) -> Result<FixedCharge> {
-        self.take_within(item, 1, device_share(available))?;
-        Ok(FixedCharge {
-            user: self,
-            item,
-            amount: 1,
-        })
+        self.into_hold_within(item, 1, device_share(available))
+    }
+
+    /// Charges one local port until the returned value is dropped. One user may hold only a share
+    /// of the `available` ports of a network namespace, counted over all namespaces and addresses.
+    ///
+    /// # Errors
+    ///
+    /// As for [`User::take`].
+    pub(crate) fn hold_port(&self, available: u32) -> Result<FixedCharge> {
+        self.clone()
+            .into_hold_within(Item::LocalPort, 1, port_share(available))
     }
 }
 
@@ -317,38 +332,40 @@ impl Drop for FixedCharge {
     }
 }
 
-/// A charge whose amount varies. The drop uncharges the remaining amount.
+/// A charge whose amount varies in equal steps. The drop uncharges the remaining amount.
 pub(crate) struct VariableCharge {
     user: User,
     item: Item,
+    step: u32,
     amount: u32,
 }
 
 impl VariableCharge {
-    /// Charges nothing yet.
-    pub(crate) fn new(user: User, item: Item) -> Self {
+    /// Charges nothing yet, and later `step` of the item at a time.
+    pub(crate) fn new(user: User, item: Item, step: u32) -> Self {
         Self {
             user,
             item,
+            step,
             amount: 0,
         }
     }
 
-    /// Charges one more.
+    /// Charges one more step.
     ///
     /// # Errors
     ///
     /// As for [`User::take`].
     pub(crate) fn take(&mut self) -> Result {
-        self.user.take(self.item, 1)?;
-        self.amount = self.amount.saturating_add(1);
+        self.user.take(self.item, self.step)?;
+        self.amount = self.amount.saturating_add(self.step);
         Ok(())
     }
 
-    /// Uncharges one.
+    /// Uncharges one step.
     pub(crate) fn give_back(&mut self) {
-        self.amount = self.amount.saturating_sub(1);
-        self.user.give_back(self.item, 1);
+        self.amount = self.amount.saturating_sub(self.step);
+        self.user.give_back(self.item, self.step);
     }
 }
 

@@ -118,7 +118,7 @@ impl Issued<'_> {
     /// opened the adapter: it keeps memory of its EVD or CNO, also after the adapter was closed.
     fn start(&self, task: impl Task + 'static) -> Result<i32> {
         let commands = self.client.commands();
-        let charge = || self.client.hold_object();
+        let charge = |kilobytes| self.client.hold_object(kilobytes);
         uring::start(self.command, self.request, commands, task, charge)
     }
 

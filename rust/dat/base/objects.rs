@@ -17,6 +17,7 @@ use crate::{
     dat::prelude::*,
     model::{
         allowance::Item,
+        footprint::allocation,
         handle::{
             Handle,
             HandleKind,
@@ -74,6 +75,12 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     fn shutdown(self: &Arc<Self>);
 }
 
+/// Returns the kilobytes of an object without its arrays.
+fn memory_of<T>() -> u32 {
+    // Widening cast.
+    allocation(size_of::<T>() as u64)
+}
+
 /// Fields of [`Objects`] protected by its lock.
 struct Inner<T> {
     table: HandleTable<Arc<T>, Storage<T>>,
@@ -81,6 +88,8 @@ struct Inner<T> {
     closed: bool,
     /// Charges of the user for the entries in use.
     entries: VariableCharge,
+    /// Charges of the user for the memory of their objects.
+    memory: VariableCharge,
 }
 
 impl<T> Inner<T> {
@@ -94,28 +103,40 @@ impl<T> Inner<T> {
     ///
     /// `EAGAIN` above the user's limit.
     fn reserve(&mut self, kind: HandleKind) -> Result<Option<Handle>> {
-        self.entries.take()?;
+        self.charge()?;
         let mut reserved = self.table.reserve(kind);
         if reserved.is_none() && self.table.storage_mut().append() {
             reserved = self.table.reserve(kind);
         }
         if reserved.is_none() {
-            self.entries.give_back();
+            self.uncharge();
         }
         Ok(reserved)
+    }
+
+    /// Charges the user for one more object.
+    fn charge(&mut self) -> Result {
+        self.entries.take()?;
+        self.memory.take().inspect_err(|_| self.entries.give_back())
+    }
+
+    /// Uncharges one object.
+    fn uncharge(&mut self) {
+        self.entries.give_back();
+        self.memory.give_back();
     }
 
     /// Removes an object from the table.
     fn remove(&mut self, handle: Handle) -> Option<Arc<T>> {
         let removed = self.table.remove(handle)?;
-        self.entries.give_back();
+        self.uncharge();
         Some(removed)
     }
 
     /// Releases a reserved entry that has got no object.
     fn abandon(&mut self, handle: Handle) {
         if self.table.abandon(handle) {
-            self.entries.give_back();
+            self.uncharge();
         }
     }
 
@@ -139,6 +160,8 @@ pub(crate) struct Objects<T: Object> {
     inner: Mutex<Inner<T>>,
     /// The objects once more, for lookups in any context. `None` without such lookups.
     lookups: Option<RcuTable<T>>,
+    /// User that is charged for the objects.
+    user: User,
 }
 
 /// Reserved entry for an object that is being created.
@@ -161,15 +184,22 @@ impl<T: Object> Objects<T> {
         let inner = Inner {
             table: HandleTable::new(Storage::new(), random_u64()),
             closed: false,
-            entries: VariableCharge::new(user.clone(), Item::Object),
+            entries: VariableCharge::new(user.clone(), Item::Object, 1),
+            memory: VariableCharge::new(user.clone(), Item::ModuleMemory, memory_of::<T>()),
         };
         Ok(Arc::pin_init(
             pin_init!(Self {
                 inner <- new_mutex!(inner, "Objects::inner"),
                 lookups,
+                user: user.clone(),
             }),
             GFP_KERNEL_ACCOUNT,
         )?)
+    }
+
+    /// Returns the user that is charged for the objects.
+    pub(in crate::dat) fn user(&self) -> &User {
+        &self.user
     }
 
     /// Reserves an entry. The caller's cgroup pays if the table grows.
@@ -209,7 +239,7 @@ impl<T: Object> Objects<T> {
             };
             // Other threads may grow the table in the meantime. The table keeps the longest
             // storage.
-            let other = Storage::with_room(wanted, flags)?;
+            let other = Storage::with_room(&self.user, wanted, flags)?;
             let left_over = self.inner.lock().table.storage_mut().move_into(other);
             drop(left_over);
         }

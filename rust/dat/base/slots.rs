@@ -9,74 +9,43 @@ use crate::{
         dto::Slot,
         slot_contexts::SlotContexts, //
     },
-};
-use core::ops::{
-    Deref,
-    DerefMut, //
+    sys::user::{
+        ChargedArray,
+        User, //
+    },
 };
 use kernel::alloc::Flags;
 
-/// Array that a queue allocates once for all its slots.
-pub(in crate::dat) struct Storage<T>(KVVec<T>);
-
-impl<T> Deref for Storage<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for Storage<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.0
-    }
-}
-
-impl<T> Storage<T> {
-    /// Returns storage without elements.
-    pub(in crate::dat) const fn none() -> Self {
-        Self(KVVec::new())
-    }
-}
-
 /// Storage of the DTO slots of one queue.
-pub(in crate::dat) type SlotStorage = Storage<Slot>;
+pub(in crate::dat) type SlotStorage = ChargedArray<Slot>;
 
-impl SlotStorage {
-    /// Allocates vacant slots for `count` DTOs in flight.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES (memory) without memory.
-    pub(in crate::dat) fn new(count: u32, flags: Flags) -> DatResult<Self> {
-        let count = usize::try_from(count).map_err(|_| DatError::memory())?;
-        let mut storage = KVVec::with_capacity(count, flags)?;
-        for _ in 0..count {
-            storage
-                .push_within_capacity(Slot::vacant())
-                .map_err(|_| DatError::memory())?;
-        }
-        Ok(Self(storage))
-    }
+/// Allocates vacant slots for `count` DTOs in flight, for which `user` is charged.
+///
+/// # Errors
+///
+/// INSUFFICIENT_RESOURCES (memory) without memory, or above the user's limit.
+pub(in crate::dat) fn slots(user: &User, count: u32, flags: Flags) -> DatResult<SlotStorage> {
+    let count = usize::try_from(count).map_err(|_| DatError::memory())?;
+    Ok(ChargedArray::filled(user, count, flags, Slot::vacant)?)
 }
 
 /// Storage of LMR contexts.
-pub(in crate::dat) type ContextStorage = Storage<u32>;
+pub(in crate::dat) type ContextStorage = ChargedArray<u32>;
 
-impl ContextStorage {
-    /// Allocates storage for the contexts of `slots` slots.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES (memory) without memory.
-    pub(in crate::dat) fn new(slots: u32, per_slot: u32, flags: Flags) -> DatResult<Self> {
-        let count = u64::from(slots).saturating_mul(per_slot.into());
-        let count = usize::try_from(count).map_err(|_| DatError::memory())?;
-        let mut storage = KVVec::new();
-        storage.resize(count, 0, flags)?;
-        Ok(Self(storage))
-    }
+/// Allocates storage for the contexts of `slots` slots, for which `user` is charged.
+///
+/// # Errors
+///
+/// INSUFFICIENT_RESOURCES (memory) without memory, or above the user's limit.
+pub(in crate::dat) fn context_storage(
+    user: &User,
+    slots: u32,
+    per_slot: u32,
+    flags: Flags,
+) -> DatResult<ContextStorage> {
+    let count = u64::from(slots).saturating_mul(per_slot.into());
+    let count = usize::try_from(count).map_err(|_| DatError::memory())?;
+    Ok(ChargedArray::filled(user, count, flags, || 0)?)
 }
 
 /// LMR contexts of the DTOs in flight on one queue.
@@ -86,9 +55,14 @@ pub(in crate::dat) type Contexts = SlotContexts<ContextStorage>;
 ///
 /// # Errors
 ///
-/// INSUFFICIENT_RESOURCES (memory) without memory.
-pub(in crate::dat) fn contexts(slots: u32, per_slot: u32, flags: Flags) -> DatResult<Contexts> {
-    let storage = ContextStorage::new(slots, per_slot, flags)?;
+/// As for [`context_storage`].
+pub(in crate::dat) fn contexts(
+    user: &User,
+    slots: u32,
+    per_slot: u32,
+    flags: Flags,
+) -> DatResult<Contexts> {
+    let storage = context_storage(user, slots, per_slot, flags)?;
     Ok(Contexts::new(
         usize::try_from(per_slot).unwrap_or(0),
         storage,

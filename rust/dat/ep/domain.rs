@@ -85,7 +85,8 @@ impl EpContext {
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let (eps, srqs) = (receivers.eps.clone(), receivers.srqs.clone());
-        let evd_domain = evd::EvdContext::new(receivers, Some(async_evd.clone()))?;
+        let evd_domain =
+            evd::EvdContext::new(receivers, Some(async_evd.clone()), ia.user().clone())?;
         let sink = Evd::sink(&ia.device()?, evd_domain.clone())?;
         Ok(Arc::pin_init(
             pin_init!(Self {

@@ -41,6 +41,7 @@ use crate::{
     rdma::qp,
     sys::{
         memcg::Payer,
+        user::ChargedArray,
         workqueue::{
             cancel_delayed_sync,
             queue, //
@@ -141,11 +142,11 @@ impl Ep {
                 core::mem::take(&mut inner.parts),
                 core::mem::replace(
                     &mut inner.requests,
-                    Requests::new(SlotStorage::none(), false),
+                    Requests::new(SlotStorage::empty(), false),
                 ),
-                core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::none())),
+                core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::empty())),
                 core::mem::replace(&mut inner.named, Named::none()),
-                core::mem::replace(&mut inner.held, HeldQueue::new(KVVec::new())),
+                core::mem::replace(&mut inner.held, HeldQueue::new(ChargedArray::empty())),
                 inner.holder.take(),
             )
         };

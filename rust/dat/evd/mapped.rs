@@ -48,7 +48,7 @@ impl Evd {
     /// As for [`MappedMemory::map`]; `EAGAIN` while another thread creates the ring.
     pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
         if self.queue.mapped.as_ref().is_none() {
-            let memory = MappedMemory::new()?;
+            let memory = MappedMemory::new(&self.domain.user)?;
             let ring = MappedRing::new(memory, self.qlen()).ok_or(EINVAL)?;
             ring.memory().publish_slots(ring.slots());
             // Another thread may have been faster.

@@ -25,6 +25,10 @@ use crate::{
         },
         ring_size,
     },
+    sys::user::{
+        ChargedArray,
+        User, //
+    },
 };
 use core::ops::Deref;
 
@@ -34,7 +38,7 @@ const LATE: u32 = 16;
 
 /// Memory of a ring.
 #[derive(Clone)]
-pub(super) struct Words(Arc<KVVec<AtomicU64>>);
+pub(super) struct Words(Arc<ChargedArray<AtomicU64>>);
 
 impl Deref for Words {
     type Target = [AtomicU64];
@@ -45,20 +49,16 @@ impl Deref for Words {
 }
 
 impl Words {
-    /// Allocates the ring of an EVD with this queue length. Returns it with its number of slots.
+    /// Allocates the ring of an EVD with this queue length, for which `user` is charged. Returns it
+    /// with its number of slots.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (memory) without memory.
-    pub(super) fn for_queue(qlen: u32) -> DatResult<(Self, u32)> {
+    /// INSUFFICIENT_RESOURCES (memory) without memory, or above the user's limit.
+    pub(super) fn for_queue(user: &User, qlen: u32) -> DatResult<(Self, u32)> {
         let length = ring_size::slots(qlen).ok_or(DatError::memory())?;
         let count = ring::words_for(length).ok_or(DatError::memory())?;
-        let mut words = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
-        for _ in 0..count {
-            words
-                .push_within_capacity(AtomicU64::new(0))
-                .map_err(|_| DatError::memory())?;
-        }
+        let words = ChargedArray::filled(user, count, GFP_KERNEL_ACCOUNT, || AtomicU64::new(0))?;
         Ok((Self(Arc::new(words, GFP_KERNEL_ACCOUNT)?), length))
     }
 }
@@ -76,10 +76,10 @@ impl Evd {
     /// * INVALID_PARAMETER (queue length) below 1 or above the adapter's maximum;
     /// * INVALID_STATE if more events are queued or pending than the new queue length allows;
     /// * INVALID_STATE (EVD waiter) if a thread waits for more events than that;
-    /// * INSUFFICIENT_RESOURCES (memory) without memory.
+    /// * INSUFFICIENT_RESOURCES (memory) without memory, or above the user's limit.
     pub(crate) fn resize(self: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
-        let (storage, length) = Words::for_queue(qlen)?;
+        let (storage, length) = Words::for_queue(&self.domain.user, qlen)?;
         let mut consumer = self.consumer.lock();
         if !self.wakeup.threshold.is_met_by(qlen) {
             return Err(DatError::new(

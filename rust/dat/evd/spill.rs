@@ -36,7 +36,13 @@ use crate::{
         Batch,
         Wc, //
     },
-    sys::memcg::Payer,
+    sys::{
+        memcg::Payer,
+        user::{
+            ChargedArray,
+            User, //
+        },
+    },
 };
 use kernel::alloc::flags::__GFP_NOWARN;
 
@@ -52,7 +58,7 @@ pub(super) struct Spilled {
 /// Completions that were polled early, oldest first.
 pub(super) struct Spill {
     /// Those before `front` were taken. An element is also `None` if its Endpoint was freed.
-    entries: KVVec<Option<Spilled>>,
+    entries: ChargedArray<Option<Spilled>>,
     front: usize,
     /// Number of completions.
     live: usize,
@@ -62,16 +68,16 @@ impl Spill {
     /// Creates an empty spill without memory.
     pub(super) const fn none() -> Self {
         Self {
-            entries: KVVec::new(),
+            entries: ChargedArray::empty(),
             front: 0,
             live: 0,
         }
     }
 
-    /// Creates an empty spill for this many completions.
-    fn with_capacity(capacity: usize, payer: Payer<'_>) -> Result<Self> {
-        let entries =
-            payer.charged(|flags| KVVec::with_capacity(capacity, flags | __GFP_NOWARN))?;
+    /// Creates an empty spill for this many completions, for which `user` is charged.
+    fn with_capacity(user: &User, capacity: usize, payer: Payer<'_>) -> Result<Self> {
+        let entries = payer
+            .charged(|flags| ChargedArray::with_capacity(user, capacity, flags | __GFP_NOWARN))?;
         Ok(Self {
             entries,
             ..Self::none()
@@ -96,7 +102,7 @@ impl Spill {
 
     /// Adds a completion. There is [room](Spill::room) for it.
     fn push(&mut self, spilled: Spilled) {
-        if self.entries.push_within_capacity(Some(spilled)).is_ok() {
+        if self.entries.push(Some(spilled)).is_ok() {
             self.live = self.live.saturating_add(1);
         }
     }
@@ -185,7 +191,7 @@ impl Evd {
     }
 
     /// Polls all completions that are queued by now. Those for which the ring has no room go to the
-    /// spill. Returns `false` if some may be left: there is no memory, or new ones arrive too fast.
+    /// spill. Returns `false` if some may be left: there is no memory for the user, or new ones arrive too fast.
     ///
     /// Completions of freed Endpoints are not spilled: they have no events. Binds end at once. The
     /// memory of the spill is charged to `payer`.
@@ -207,7 +213,7 @@ impl Evd {
                 SpillEnd::Empty => return true,
                 SpillEnd::BudgetExhausted if retries.next(|| depth) => Spill::none(),
                 SpillEnd::BudgetExhausted => return false,
-                SpillEnd::Full => match Spill::with_capacity(larger, payer) {
+                SpillEnd::Full => match Spill::with_capacity(&self.domain.user, larger, payer) {
                     Ok(storage) => storage,
                     Err(_) => return false,
                 },

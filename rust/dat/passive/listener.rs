@@ -83,6 +83,7 @@ impl Part {
             .user()
             .hold(Item::DriverMemory, footprint::identifier())?;
         let own = CmId::without_handler(ia.device()?, ia.net())?;
+        own.charge_port(ia.user(), ia.net(), address.port())?;
         let address = own.bind_listener(address, ia.port())?;
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());

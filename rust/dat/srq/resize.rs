@@ -8,9 +8,9 @@ use super::{
 };
 use crate::dat::{
     base::{
-        ContextStorage,
-        IaBase,
-        SlotStorage, //
+        context_storage,
+        slots,
+        IaBase, //
     },
     prelude::*, //
 };
@@ -52,9 +52,10 @@ impl Srq {
         let mut pools = self.pools.lock();
         let queue = self.inner.lock().queue.clone().ok_or(DatError::device())?;
         if max_recv_dtos > self.inner.lock().receives.capacity() {
-            let storage = SlotStorage::new(max_recv_dtos, GFP_KERNEL_ACCOUNT)?;
-            let slots = slots_named(&self.ia, max_recv_dtos);
-            let named = ContextStorage::new(slots, self.max_iov, GFP_KERNEL_ACCOUNT)?;
+            let (user, flags) = (self.ia.user(), GFP_KERNEL_ACCOUNT);
+            let storage = slots(user, max_recv_dtos, flags)?;
+            let named = slots_named(&self.ia, max_recv_dtos);
+            let named = context_storage(user, named, self.max_iov, flags)?;
             pools.grow(max_recv_dtos)?;
             queue.resize(max_recv_dtos).map_err(refused)?;
             let old = {

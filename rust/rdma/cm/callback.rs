@@ -10,8 +10,9 @@ use super::{
     Event,
     Handler, //
 };
-use crate::{
-    sys::user::UserId, //
+use crate::sys::user::{
+    FixedCharge,
+    UserId, //
 };
 use core::{
     ffi::c_void,
@@ -30,7 +31,8 @@ use kernel::{
         },
         Arc,
         ArcBorrow,
-        Mutex, //
+        Mutex,
+        SetOnce, //
     },
 };
 
@@ -58,6 +60,8 @@ pub(super) struct Context {
     /// The user that the ID is accounted to, and the list for an ID without an owner.
     user: UserId,
     lingering: Arc<DeferredDestroy>,
+    /// Charge for the local port.
+    port: SetOnce<FixedCharge>,
 }
 
 impl Context {
@@ -79,6 +83,7 @@ impl Context {
                 call <- Call::new(),
                 user,
                 lingering,
+                port: SetOnce::new(),
             }),
             flags,
         )
@@ -96,6 +101,11 @@ impl Context {
     /// As for [`DeferredDestroy::claim`].
     pub(super) fn begin_call<T: Send + Sync + 'static>(&self, qp: Arc<T>) -> Result {
         self.call.begin(qp, &self.lingering, self.user)
+    }
+
+    /// Keeps the charge for the local port until the ID is destroyed. An ID has one port.
+    pub(super) fn keep_port(&self, charge: FixedCharge) {
+        self.port.populate(charge);
     }
 
     /// Returns the user that the ID is accounted to.

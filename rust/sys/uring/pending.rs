@@ -13,10 +13,13 @@ use super::{
     Request, //
 };
 use crate::{
-    model::command::{
-        CancelResult,
-        CommandState,
-        WakeResult, //
+    model::{
+        command::{
+            CancelResult,
+            CommandState,
+            WakeResult, //
+        },
+        footprint::allocation,
     },
     sys::{
         task,
@@ -108,7 +111,7 @@ struct Work {
     // The fields are dropped in this order.
     _timer: Option<ArcHrTimerHandle<Pending>>,
     task: KBox<dyn Task>,
-    _charge: Option<FixedCharge>,
+    _charge: Option<[FixedCharge; 2]>,
 }
 
 /// A command that waits.
@@ -136,7 +139,8 @@ unsafe impl Send for Pending {}
 unsafe impl Sync for Pending {}
 
 /// Runs the task of a command that is being issued, and makes the command pending if it has to
-/// wait. Then `charge` charges its user. Returns the value for io_uring.
+/// wait. Then `charge` charges its user for an object with some kilobytes. Returns the value for
+/// io_uring.
 ///
 /// A command that posts several completions may not run without the lock of its ring, so that it
 /// runs in its task only.
@@ -152,7 +156,7 @@ pub(crate) fn start<T: Task + 'static>(
     request: &Request,
     registry: &Arc<Registry>,
     mut task: T,
-    charge: impl FnOnce() -> Result<Option<FixedCharge>>,
+    charge: impl FnOnce(u32) -> Result<Option<[FixedCharge; 2]>>,
 ) -> Result<i32> {
     if request.is_locked() || request.multishot().is_none() {
         let expired = task.deadline().has_passed();
@@ -171,7 +175,13 @@ pub(crate) fn start<T: Task + 'static>(
 struct Prepared<T> {
     pending: Arc<Pending>,
     room: KBox<MaybeUninit<T>>,
-    charge: Option<FixedCharge>,
+    charge: Option<[FixedCharge; 2]>,
+}
+
+/// Returns the kilobytes of a command that waits.
+fn memory_of<T>() -> u32 {
+    // Widening casts.
+    allocation((size_of::<Pending>() as u64).saturating_add(size_of::<T>() as u64))
 }
 
 impl<T: Task + 'static> Prepared<T> {
@@ -181,10 +191,10 @@ impl<T: Task + 'static> Prepared<T> {
         request: &Request,
         registry: &Arc<Registry>,
         task: &mut T,
-        charge: impl FnOnce() -> Result<Option<FixedCharge>>,
+        charge: impl FnOnce(u32) -> Result<Option<[FixedCharge; 2]>>,
     ) -> Result<Self> {
         let this = Self {
-            charge: charge()?,
+            charge: charge(memory_of::<T>())?,
             room: KBox::new_uninit(GFP_KERNEL_ACCOUNT)?,
             pending: Pending::new(command, request, registry)?,
         };

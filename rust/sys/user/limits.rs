@@ -22,10 +22,13 @@ pub(super) fn limit(item: Item) -> u32 {
         Item::ServicePoint => bindings::kdapl_limit_KDAPL_LIMIT_SERVICE_POINTS,
         Item::QueuePair => bindings::kdapl_limit_KDAPL_LIMIT_QUEUE_PAIRS,
         Item::DriverMemory => bindings::kdapl_limit_KDAPL_LIMIT_DRIVER_MEMORY_KB,
+        Item::ModuleMemory => bindings::kdapl_limit_KDAPL_LIMIT_MODULE_MEMORY_KB,
         // These are limited by the user's share of the device and by the limit on objects.
         Item::CompletionQueue | Item::Domain | Item::SharedReceiveQueue | Item::Region => {
             return u32::MAX
         }
+        // This is limited by the user's share of the network namespace's ports.
+        Item::LocalPort => return u32::MAX,
     })
 }
 
@@ -33,6 +36,14 @@ pub(super) fn limit(item: Item) -> u32 {
 pub(super) fn device_share(available: u32) -> u32 {
     let percentage = parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE);
     share_of(available, percentage)
+}
+
+/// Returns how many local ports one user may hold if a network namespace has `available`.
+pub(super) fn port_share(available: u32) -> u32 {
+    share_of(
+        available,
+        parameter(bindings::kdapl_limit_KDAPL_LIMIT_PORT_SHARE),
+    )
 }
 
 /// Returns how many of an item the calling process's user may hold on a device that has `available`

@@ -44,14 +44,14 @@ mod cases {
     fn dropped_charges_are_given_back() -> Result {
         let user = account(true)?;
         let hold = user.hold(Item::Domain, 2)?;
-        let mut tally = VariableCharge::new(user.clone(), Item::Domain);
+        let mut tally = VariableCharge::new(user.clone(), Item::Domain, 2);
         for _ in 0..3 {
             tally.take()?;
         }
         tally.give_back();
-        assert_eq!(held(&user), 4);
+        assert_eq!(held(&user), 6);
         drop(hold);
-        assert_eq!(held(&user), 2);
+        assert_eq!(held(&user), 4);
         drop(tally);
         assert_eq!(held(&user), 0);
         Ok(())
@@ -72,6 +72,50 @@ mod cases {
         });
         drop(other);
         assert!(User::find(key).is_none());
+        Ok(())
+    }
+
+    /// Returns the kilobytes that a user is charged for.
+    fn memory(user: &User) -> u32 {
+        user.account.ledger.held(Item::ModuleMemory)
+    }
+
+    #[test]
+    fn an_array_is_charged_until_its_drop() -> Result {
+        let user = account(true)?;
+        let array = ChargedArray::filled(&user, 1025, GFP_KERNEL, || 0_u8)?;
+        assert_eq!(memory(&user), 2);
+        let empty = ChargedArray::<u8>::with_capacity(&user, 0, GFP_KERNEL)?;
+        assert_eq!(memory(&user), 2);
+        drop(empty);
+        drop(array);
+        assert_eq!(memory(&user), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn an_array_that_grows_is_charged_for_its_capacity() -> Result {
+        let user = account(true)?;
+        let mut array = ChargedArray::<u64>::empty();
+        for round in 0..1000 {
+            array.reserve(&user, 1, GFP_KERNEL)?;
+            assert!(array.push(round).is_ok());
+            assert!(memory(&user) as usize >= array.len() * 8 / 1024);
+        }
+        assert!(array.iter().copied().eq(0..1000));
+        assert!((8..=16).contains(&memory(&user)));
+        drop(array);
+        assert_eq!(memory(&user), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn an_array_above_the_limit_is_refused() -> Result {
+        let user = account(true)?;
+        let length = 1 << 41;
+        let array = ChargedArray::<u64>::with_capacity(&user, length, GFP_KERNEL);
+        assert!(array.is_err_and(|error| error == EAGAIN));
+        assert_eq!(memory(&user), 0);
         Ok(())
     }
 }

@@ -2,14 +2,21 @@
 //! Cost of a ping-pong while another user has reached its limits and keeps asking for more.
 //!
 //! The tenant is an ordinary user with the module's default limits. It creates EVDs, endpoints and
-//! service points until each of them is refused, and then tries again every 10 ms.
+//! service points until each of them is refused, and then tries again every 10 ms. All the time
+//! some of its endpoints connect to nobody, some commands of io_uring wait, and each 10 ms it
+//! connects, disconnects and resets another endpoint. Others can still connect.
 
 use crate::benchmark::Sink;
 use crate::ping;
 use crate::sample::Sample;
 use anyhow::{ensure, Context, Result};
-use libkdapl::{EpAttr, EpConfig, EpCreator, EvdFlags, Ia, PspOptions, Result as DatResult, Type};
+use libkdapl::uring::Ring;
+use libkdapl::{
+    Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, Pz, Result as DatResult,
+    Type,
+};
 use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,6 +24,14 @@ use std::time::Duration;
 /// User id of the tenant.
 const USER: u32 = 1_234;
 const PAUSE: Duration = Duration::from_millis(10);
+/// Endpoints of the tenant that connect to nobody.
+const CONNECTING: u32 = 256;
+/// Commands of the tenant that wait, each on an EVD of its own.
+const COMMANDS: u32 = 256;
+/// Port at which nobody listens.
+const NO_SERVICE: u64 = 9;
+/// Time limit of a connect that is rejected.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum ratio by which a tenant may slow down another user's ping-pong.
 const BESIDE: f64 = 1.1;
 
@@ -42,6 +57,10 @@ impl Tenant {
         eprintln!("kdapl-bench: tenant: {}", line.trim());
         Ok(tenant)
     }
+
+    fn is_active(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_none())
+    }
 }
 
 impl Drop for Tenant {
@@ -62,52 +81,118 @@ fn fill<T>(made: &mut Vec<T>, make: impl Fn() -> DatResult<T>) -> Result<()> {
     }
 }
 
+/// The objects that the tenant fills its limits with.
+#[derive(Default)]
+struct Hoard {
+    points: Vec<Psp>,
+    eps: Vec<Ep>,
+    evds: Vec<Evd>,
+}
+
+/// The queues of the tenant.
+struct Queues {
+    ia: Ia,
+    pz: Pz,
+    dtos: Evd,
+    connect: Evd,
+    requests: Evd,
+}
+
+impl Queues {
+    fn new(ia: Ia) -> Result<Self> {
+        Ok(Self {
+            pz: ia.create_pz()?,
+            dtos: ia.create_evd(EvdFlags::DTO, 64)?,
+            connect: ia.create_evd(EvdFlags::CONNECTION, 64)?,
+            requests: ia.create_evd(EvdFlags::CR, 64)?,
+            ia,
+        })
+    }
+
+    fn ep(&self) -> DatResult<Ep> {
+        let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
+        self.ia.create_ep_with(&EpConfig {
+            pz: Some(&self.pz),
+            recv: Some(&self.dtos),
+            request: Some(&self.dtos),
+            connect: Some(&self.connect),
+            attr: Some(attr),
+            ..Default::default()
+        })
+    }
+
+    /// Creates objects until no kind can be created any more.
+    fn fill(&self, hoard: &mut Hoard) -> Result<()> {
+        let options =
+            PspOptions { conn_qual: None, endpoints: EpCreator::Consumer, backlog: Some(4096) };
+        fill(&mut hoard.points, || self.ia.create_psp_with(&self.requests, &options))?;
+        fill(&mut hoard.eps, || self.ep())?;
+        fill(&mut hoard.evds, || self.ia.create_evd(EvdFlags::SOFTWARE, 1))
+    }
+}
+
+/// Returns an address of the same network that no host has.
+fn nobody(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(own) => {
+            let [a, b, c, _] = own.octets();
+            [a, b, c, 77].into()
+        }
+        IpAddr::V6(own) => {
+            let mut segments = own.segments();
+            segments[7] = 0x77;
+            segments.into()
+        }
+    }
+}
+
+/// Connects an endpoint to a port at which nobody listens, and resets it after the reject.
+fn reconnect(ep: &Ep, connect: &Evd, own: IpAddr) -> Result<()> {
+    ep.connect(own, NO_SERVICE, None, &[])?;
+    connect.wait(Some(PATIENCE), 1)?;
+    ep.reset()?;
+    Ok(())
+}
+
 /// Runs as the tenant.
 pub fn tenant() -> Result<()> {
     let devices = libkdapl::devices()?;
     let device = devices.iter().find(|device| device.port_active).context("no RDMA device")?;
-    let ia = Ia::open(&device.name, 64)?;
-    let pz = ia.create_pz()?;
-    let (dtos, connect, requests) = (
-        ia.create_evd(EvdFlags::DTO, 64)?,
-        ia.create_evd(EvdFlags::CONNECTION, 64)?,
-        ia.create_evd(EvdFlags::CR, 64)?,
+    let own = device.address.context("no address")?;
+    let queues = Queues::new(Ia::open(&device.name, 64)?)?;
+    let evd = |_| queues.ia.create_evd(EvdFlags::SOFTWARE, 1);
+    let waited = (0..COMMANDS).map(evd).collect::<DatResult<Vec<_>>>()?;
+    let mut ring = Ring::new(COMMANDS)?;
+    for (evd, tag) in waited.iter().zip(0..) {
+        ring.wait_evd(evd, None, 1, 1, tag)?;
+    }
+    ring.submit()?;
+    let connecting = (0..CONNECTING).map(|_| queues.ep()).collect::<DatResult<Vec<_>>>()?;
+    for ep in &connecting {
+        ep.connect(nobody(own), NO_SERVICE, None, &[])?;
+    }
+    let reconnecting = queues.ep()?;
+    let mut hoard = Hoard::default();
+    queues.fill(&mut hoard)?;
+    println!(
+        "full: {} service points, {} endpoints, {} queues",
+        hoard.points.len(),
+        hoard.eps.len(),
+        hoard.evds.len()
     );
-    let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
-    let config = EpConfig {
-        pz: Some(&pz),
-        recv: Some(&dtos),
-        request: Some(&dtos),
-        connect: Some(&connect),
-        attr: Some(attr),
-        ..Default::default()
-    };
-    let options =
-        PspOptions { conn_qual: None, endpoints: EpCreator::Consumer, backlog: Some(4096) };
-    let (mut points, mut eps, mut evds) = (Vec::new(), Vec::new(), Vec::new());
-    let mut is_full = false;
     loop {
-        fill(&mut points, || ia.create_psp_with(&requests, &options))?;
-        fill(&mut eps, || ia.create_ep_with(&config))?;
-        fill(&mut evds, || ia.create_evd(EvdFlags::SOFTWARE, 1))?;
-        if !is_full {
-            is_full = true;
-            println!(
-                "full: {} service points, {} endpoints, {} queues",
-                points.len(),
-                eps.len(),
-                evds.len()
-            );
-        }
+        reconnect(&reconnecting, &queues.connect, own)?;
         std::thread::sleep(PAUSE);
+        queues.fill(&mut hoard)?;
     }
 }
 
 pub fn run(sink: Sink<'_>) -> Result<()> {
     ping::our_time()?;
     let alone = ping::our_time()?;
-    let tenant = Tenant::start()?;
+    let mut tenant = Tenant::start()?;
     let beside = ping::our_time()?;
+    ensure!(tenant.is_active()?, "the tenant ended early");
     drop(tenant);
     let what = "ping-pong beside a user at its limits, beside none: half a round trip";
     sink(Sample::new("tenant", what, "us", (beside, alone), BESIDE))

@@ -12,6 +12,10 @@ use crate::{
         TableStorage,
         MAX_INDEX, //
     },
+    sys::user::{
+        ChargedArray,
+        User, //
+    },
 };
 use kernel::alloc::Flags;
 
@@ -22,17 +26,17 @@ const MAX_OBJECTS: usize = MAX_INDEX as usize;
 const LEAST_ENTRIES: usize = 16;
 
 /// Storage of a table's entries.
-pub(super) struct Storage<T>(KVVec<HandleEntry<Arc<T>>>);
+pub(super) struct Storage<T>(ChargedArray<HandleEntry<Arc<T>>>);
 
 impl<T> Storage<T> {
     /// Creates an empty storage without capacity.
     pub(super) const fn new() -> Self {
-        Self(KVVec::new())
+        Self(ChargedArray::empty())
     }
 
-    /// Creates an empty storage with capacity for `entries` entries.
-    pub(super) fn with_room(entries: usize, flags: Flags) -> DatResult<Self> {
-        Ok(Self(KVVec::with_capacity(entries, flags)?))
+    /// Creates an empty storage with capacity for `entries` entries, for which `user` is charged.
+    pub(super) fn with_room(user: &User, entries: usize, flags: Flags) -> DatResult<Self> {
+        Ok(Self(ChargedArray::with_capacity(user, entries, flags)?))
     }
 
     /// Returns the capacity of the next longer storage; `None` if handles have no more indices.
@@ -43,17 +47,14 @@ impl<T> Storage<T> {
 
     /// Appends a vacant entry. Returns `false` without capacity for one.
     pub(super) fn append(&mut self) -> bool {
-        self.0.push_within_capacity(HandleEntry::vacant()).is_ok()
+        self.0.push(HandleEntry::vacant()).is_ok()
     }
 
     /// Moves the entries into `other` if that has more capacity. Returns the storage that is not
     /// used any more.
     pub(super) fn move_into(&mut self, mut other: Self) -> Self {
         if other.0.capacity() > self.0.capacity() {
-            for entry in self.0.drain_all() {
-                // Does not fail: `other` has more capacity.
-                let _ = other.0.push_within_capacity(entry);
-            }
+            other.0.append_all(&mut self.0);
             core::mem::swap(self, &mut other);
         }
         other

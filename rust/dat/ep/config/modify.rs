@@ -57,7 +57,7 @@ impl NewSlots {
         let flags = GFP_KERNEL_ACCOUNT;
         Ok(Self {
             requests: requests(attr.max_request_dtos, domain, flags)?,
-            receives: receives(receive_slots(srq, domain, attr), flags)?,
+            receives: receives(receive_slots(srq, domain, attr), domain, flags)?,
             named: Named::new(domain, attr, srq, flags)?,
         })
     }

@@ -86,12 +86,15 @@ fn invalid_address(subtype: Subtype) -> DatError {
     DatError::new(Kind::InvalidAddress, subtype)
 }
 
+/// Returns the error of a connect for which there is no local port.
+fn no_local_port() -> DatError {
+    DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
+}
+
 impl From<ResolveError> for DatError {
     fn from(error: ResolveError) -> Self {
         match error {
-            ResolveError::Bind(BindError::PortTaken) => {
-                Self::new(Kind::InsufficientResources, Subtype::ResourceTep)
-            }
+            ResolveError::Bind(BindError::PortTaken) => no_local_port(),
             ResolveError::Bind(BindError::NoSuchAddress) | ResolveError::NoRoute => {
                 invalid_address(Subtype::InvalidAddressUnreachable)
             }
@@ -118,8 +121,8 @@ impl Ep {
     ///   carries.
     /// - INVALID_ADDRESS: (unsupported) for an address of a family of which the adapter has none;
     ///   (unreachable) for an address without a route.
-    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user
-    ///   has too many attempts in progress.
+    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free, or the user holds its share of
+    ///   them; (memory) over iWARP if the user has too many attempts in progress.
     pub(crate) fn connect(
         self: &Arc<Self>,
         remote: SockAddr,
@@ -160,7 +163,8 @@ impl Ep {
         Ok(())
     }
 
-    /// Creates an ID that requests this quality of service. Its memory is charged to `payer`.
+    /// Creates an ID that requests this quality of service. Its memory is charged to `payer`, and
+    /// its local port to the user of the adapter.
     ///
     /// Context: process; sleeps.
     pub(super) fn make_id(self: &Arc<Self>, qos: Qos, payer: Payer<'_>) -> DatResult<Arc<CmId>> {
@@ -171,6 +175,8 @@ impl Ep {
             Ok(Arc::new(id, flags)?)
         };
         let id = payer.charged(make)?;
+        id.charge_port(ia.user(), ia.net(), 0)
+            .map_err(|_| no_local_port())?;
         if let Some(service_type) = qos.service_type() {
             id.set_service_type(service_type);
         }

@@ -15,8 +15,8 @@
 use crate::{
     dat::{
         base::{
-            InUse,
-            SlotStorage, //
+            slots,
+            InUse, //
         },
         ep::{
             receives,
@@ -47,26 +47,21 @@ use crate::{
             HeldReceives, //
         },
     },
-    rdma::device::Transport, //
+    rdma::device::Transport,
+    sys::user::{
+        ChargedArray,
+        User, //
+    },
 };
 
 /// Receives whose events are held back, oldest first.
-pub(in crate::dat::ep) type HeldQueue = HeldReceives<KVVec<Held>>;
+pub(in crate::dat::ep) type HeldQueue = HeldReceives<ChargedArray<Held>>;
 
-/// Allocates room for so many events.
-fn room_for(receives: u32) -> DatResult<HeldQueue> {
-    Ok(HeldQueue::new(held_storage(receives)?))
-}
-
-fn held_storage(receives: u32) -> DatResult<KVVec<Held>> {
+/// Allocates room for so many events, for which `user` is charged.
+fn held_storage(user: &User, receives: u32) -> DatResult<ChargedArray<Held>> {
     let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
-    let mut storage = KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?;
-    for _ in 0..receives {
-        storage
-            .push_within_capacity(Held::vacant())
-            .map_err(|_| DatError::memory())?;
-    }
-    Ok(storage)
+    let flags = GFP_KERNEL_ACCOUNT;
+    Ok(ChargedArray::filled(user, receives, flags, Held::vacant)?)
 }
 
 impl Ep {
@@ -94,10 +89,10 @@ impl Ep {
 
     /// Replaces the room for events that are held back, and the slots of the receives of an SRQ.
     fn set_held(&self, life: u32, needed: u32, mut holder: Option<Holder>) -> DatResult {
-        let mut held = room_for(needed)?;
+        let mut held = HeldQueue::new(held_storage(self.domain.ia.user(), needed)?);
         let mut slots = match &holder {
             None => None,
-            Some(_) => Some(receives(needed, GFP_KERNEL_ACCOUNT)?),
+            Some(_) => Some(receives(needed, &self.domain, GFP_KERNEL_ACCOUNT)?),
         };
         let mut inner = self.inner.lock();
         // Nothing is held back from an earlier connection: a reset reports it.
@@ -135,8 +130,9 @@ impl Ep {
         if !is_short() {
             return Ok(());
         }
-        let held = held_storage(receives_of_srq)?;
-        let slots = SlotStorage::new(receives_of_srq, GFP_KERNEL_ACCOUNT)?;
+        let user = self.domain.ia.user();
+        let held = held_storage(user, receives_of_srq)?;
+        let slots = slots(user, receives_of_srq, GFP_KERNEL_ACCOUNT)?;
         let old = {
             let mut inner = self.inner.lock();
             // Both may have got longer meanwhile, and are returned then.

@@ -64,8 +64,8 @@ impl Named {
     /// Keeps no contexts.
     pub(in crate::dat::ep) const fn none() -> Self {
         Self {
-            receives: Queue(Contexts::new(0, ContextStorage::none())),
-            requests: Queue(Contexts::new(0, ContextStorage::none())),
+            receives: Queue(Contexts::new(0, ContextStorage::empty())),
+            requests: Queue(Contexts::new(0, ContextStorage::empty())),
         }
     }
 
@@ -90,9 +90,19 @@ impl Named {
             .max(attr.max_rdma_read_iov)
             .max(attr.max_rdma_write_iov);
         // An atomic operation has a segment whatever the attributes are.
-        this.requests.0 = contexts(attr.max_request_dtos, request_iov.max(1), flags)?;
+        this.requests.0 = contexts(
+            domain.ia.user(),
+            attr.max_request_dtos,
+            request_iov.max(1),
+            flags,
+        )?;
         if srq.is_none() {
-            this.receives.0 = contexts(attr.max_recv_dtos, attr.max_recv_iov, flags)?;
+            this.receives.0 = contexts(
+                domain.ia.user(),
+                attr.max_recv_dtos,
+                attr.max_recv_iov,
+                flags,
+            )?;
         }
         Ok(this)
     }

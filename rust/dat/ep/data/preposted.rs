@@ -47,6 +47,10 @@ use crate::{
         qp::ReadDepth,
         wr::SgList, //
     },
+    sys::user::{
+        ChargedArray,
+        User, //
+    },
 };
 
 /// A receive that waits for a connection.
@@ -67,28 +71,31 @@ pub(in crate::dat::ep) struct Ready {
 
 /// Receives that wait for a connection, oldest first.
 pub(in crate::dat::ep) struct Preposted {
-    receives: KVVec<Waiting>,
-    segments: KVVec<Segment>,
+    receives: ChargedArray<Waiting>,
+    segments: ChargedArray<Segment>,
 }
 
 impl Preposted {
     /// Creates an empty queue.
     pub(in crate::dat::ep) fn new() -> Self {
         Self {
-            receives: KVVec::new(),
-            segments: KVVec::new(),
+            receives: ChargedArray::empty(),
+            segments: ChargedArray::empty(),
         }
     }
 
-    /// Adds a receive. On failure nothing has changed.
-    fn push(&mut self, dto: Dto, segments: &[Segment]) -> DatResult {
-        self.receives.reserve(1, GFP_KERNEL_ACCOUNT)?;
-        self.segments
-            .extend_from_slice(segments, GFP_KERNEL_ACCOUNT)?;
+    /// Adds a receive, for whose memory `user` is charged. On failure no receive is added.
+    fn push(&mut self, user: &User, dto: Dto, segments: &[Segment]) -> DatResult {
+        let flags = GFP_KERNEL_ACCOUNT;
+        self.receives.reserve(user, 1, flags)?;
+        self.segments.reserve(user, segments.len(), flags)?;
+        for segment in segments {
+            let pushed = self.segments.push(*segment);
+            pushed.map_err(|_| DatError::internal())?;
+        }
         let end = self.segments.len();
-        self.receives
-            .push_within_capacity(Waiting { dto, end })
-            .map_err(|_| DatError::internal())
+        let pushed = self.receives.push(Waiting { dto, end });
+        pushed.map_err(|_| DatError::internal())
     }
 
     /// Iterates over the receives, each with its segments.
@@ -163,7 +170,8 @@ impl Ep {
         };
         // `preposted` is locked, so no other thread posts the receives that `preposted_count`
         // counts.
-        preposted.push(dto, post.local).inspect_err(|_| {
+        let user = self.domain.ia.user();
+        preposted.push(user, dto, post.local).inspect_err(|_| {
             let mut inner = self.inner.lock();
             inner.preposted_count = inner
                 .preposted_count

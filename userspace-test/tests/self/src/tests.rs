@@ -256,6 +256,7 @@ pub fn all() -> Vec<Test> {
         cgroup_charge::TESTS,
         close_races::TESTS,
         user_limits::TESTS,
+        user_limits::module_memory::TESTS,
         user_device_share::TESTS,
         ia_close::TESTS,
         ia_stat::TESTS,

@@ -3,6 +3,7 @@
 //! Compares the memory estimates with the allocations of soft-RoCE.
 
 use crate::rust::model::footprint::{
+    allocation,
     completion_queue,
     identifier,
     object,
@@ -78,4 +79,19 @@ fn a_region_grows_with_its_pages() {
 #[test]
 fn small_objects_count_too() {
     assert_eq!((object(), identifier()), (1, 4));
+}
+
+#[test]
+fn an_allocation_is_a_power_of_two() {
+    for (bytes, kilobytes) in [
+        (0, 0),
+        (1, 1),
+        (1024, 1),
+        (1025, 2),
+        (2049, 4),
+        (5 << 20, 8 << 10),
+        (u64::MAX, u32::MAX),
+    ] {
+        assert_eq!(allocation(bytes), kilobytes, "{bytes}");
+    }
 }

@@ -73,21 +73,24 @@ fn no_local_address(context: &Context) -> Result<()> {
 
 const PORTS: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// Range of local ports, restored when dropped.
-struct Ports(String);
+/// Range of local ports of a host, restored when dropped.
+pub struct Ports<'a> {
+    host: &'a Host,
+    before: String,
+}
 
-impl Ports {
-    fn new(range: &str) -> Result<Self> {
-        let before = fs::read_to_string(PORTS)?;
-        fs::write(PORTS, range)?;
-        Ok(Self(before))
+impl<'a> Ports<'a> {
+    pub fn of(host: &'a Host, range: &str) -> Result<Self> {
+        let before = host.inside(|| fs::read_to_string(PORTS))??;
+        host.inside(|| fs::write(PORTS, range))??;
+        Ok(Self { host, before })
     }
 }
 
-impl Drop for Ports {
+impl Drop for Ports<'_> {
     fn drop(&mut self) {
         // The next test reports a failure.
-        let _ = fs::write(PORTS, &self.0);
+        let _ = self.host.inside(|| fs::write(PORTS, &self.before));
     }
 }
 
@@ -97,7 +100,7 @@ fn no_free_port(context: &Context) -> Result<()> {
     let (address, port) = (context.server_address(), ends.listener.port);
     let second = ends.client.another_ep()?;
     // `rdma_cm` does not choose the same port twice in succession.
-    let ports = Ports::new("30000 30000")?;
+    let ports = Ports::of(&context.client, "30000 30000")?;
     let connect = |ep: &Ep| ep.connect(address, port, Some(context.patience()), &[]);
     connect(&second)?;
     let mut request = ends.listener.request(context)?;

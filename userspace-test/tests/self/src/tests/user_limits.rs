@@ -3,6 +3,15 @@
 //!
 //! The tenant is another process: an ordinary user, in a cgroup and on a host of its own.
 
+mod close_time;
+pub mod module_memory;
+mod tenant;
+
+pub use self::tenant::{become_tenant, tenant, ORDINARY_USER};
+
+use self::close_time::close_time_is_proportional;
+use self::tenant::{start, Role};
+use super::connect_routes::Ports;
 use super::psp::Side;
 use super::tests;
 use crate::cgroup::Cgroup;
@@ -10,14 +19,9 @@ use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, same};
 use crate::harness::skip;
-use crate::machine::{become_user_with, meminfo, CAP_SYS_RAWIO};
-use crate::peer::Peer;
+use crate::machine::meminfo;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{
-    Close, ConnectionEvent, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Event, Ia, PspOptions, Pz,
-    Type,
-};
-use std::any::Any;
+use libkdapl::{Close, ConnectionEvent, Evd, EvdFlags, Event, Ia, PspOptions};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,139 +34,9 @@ tests! {
     driver_memory, 60, "The memory that drivers allocate for a user is estimated and limited";
     #[Hosts]
     same_in_user_namespaces, 60, "A user has one limit, even in a user namespace that it creates";
-    close_time_is_proportional, 300, "The time to close an adapter is proportional to its number of objects";
-}
-
-/// Id of an ordinary user.
-pub const ORDINARY_USER: u32 = 1_234;
-
-/// Makes the calling thread an ordinary user. CAP_SYS_RAWIO lets it open a siw device.
-pub fn become_tenant() -> Result<()> {
-    become_user_with(ORDINARY_USER, CAP_SYS_RAWIO)
-}
-
-/// The part of a tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// Listens, and leaves requests unanswered.
-    Listener,
-    /// Opens adapters until one is refused.
-    Adapters,
-    /// The same in a user namespace that it creates.
-    AdaptersElsewhere,
-    /// Creates objects until one is refused.
-    Objects,
-    /// Creates service points until one is refused.
-    ServicePoints,
-    /// Creates endpoints until one is refused.
-    QueuePairs,
-    /// Creates long completion queues until one is refused.
-    DriverMemory,
-}
-
-const ROLES: [Role; 7] = [
-    Role::Listener,
-    Role::Adapters,
-    Role::AdaptersElsewhere,
-    Role::Objects,
-    Role::ServicePoints,
-    Role::QueuePairs,
-    Role::DriverMemory,
-];
-
-/// Starts a tenant, and waits until it is ready. Returns the number of its objects.
-fn start(context: &Context, role: Role, port: u64) -> Result<(Peer, u64)> {
-    let mut peer = Peer::play(context, &format!("Tenant {port} {}", role as i64))?;
-    let told = peer.says()?;
-    let count = told.strip_prefix("ready ").with_context(|| format!("the tenant says {told}"))?;
-    let count = count.parse()?;
-    Ok((peer, count))
-}
-
-/// Runs as the tenant.
-pub fn tenant(context: &Context, port: u64, role: i64) -> Result<()> {
-    let role =
-        ROLES.into_iter().find(|other| *other as i64 == role).context("the role is unknown")?;
-    context.server.settle()?;
-    become_tenant()?;
-    if role == Role::AdaptersElsewhere {
-        // SAFETY: the call reads no memory.
-        let moved = unsafe { libc::unshare(libc::CLONE_NEWUSER) };
-        ensure!(moved == 0, "unshare: {}", std::io::Error::last_os_error());
-    }
-    let open = || Ia::open(&context.server.device, 8);
-    if matches!(role, Role::Adapters | Role::AdaptersElsewhere) {
-        return hoard(|_| open());
-    }
-    let ia = open()?;
-    let cr = ia.create_evd(EvdFlags::CR, 4000)?;
-    let listen = |conn_qual| {
-        let (endpoints, backlog) = (EpCreator::Provider, Some(4000));
-        ia.create_psp_with(&cr, &PspOptions { conn_qual, endpoints, backlog })
-    };
-    match role {
-        Role::Listener => {
-            let _psp = listen(Some(port))?;
-            stay(0)
-        }
-        Role::Objects => hoard(|_| ia.create_evd(EvdFlags::SOFTWARE, 1)),
-        Role::ServicePoints => hoard(|number| listen(Some((1 << 45) + port + number))),
-        Role::DriverMemory => hoard(|_| ia.create_evd(EvdFlags::DTO, 1)),
-        Role::QueuePairs => {
-            let parts = EpParts::new(&ia)?;
-            hoard(|_| ia.create_ep_with(&parts.config()))
-        }
-        Role::Adapters | Role::AdaptersElsewhere => Ok(()),
-    }
-}
-
-/// Creates objects until the user is refused one, and keeps them.
-fn hoard<T: std::fmt::Debug>(make: impl Fn(u64) -> Result<T, libkdapl::Error>) -> Result<()> {
-    let mut made = Vec::new();
-    loop {
-        match make(made.len() as u64) {
-            Ok(one) => made.push(one),
-            refused => {
-                crate::expect::refused(refused, Type::INSUFFICIENT_RESOURCES)?;
-                return stay(made.len() as u64);
-            }
-        }
-    }
-}
-
-/// Prints the number of objects, and waits to be killed.
-fn stay(count: u64) -> Result<()> {
-    println!("ready {count}");
-    loop {
-        std::thread::sleep(Duration::from_secs(3600));
-    }
-}
-
-/// The objects that a small endpoint needs.
-struct EpParts {
-    pz: Pz,
-    dtos: Evd,
-    connect: Evd,
-}
-
-impl EpParts {
-    fn new(ia: &Ia) -> Result<Self> {
-        let (dtos, connect) =
-            (ia.create_evd(EvdFlags::DTO, 64)?, ia.create_evd(EvdFlags::CONNECTION, 64)?);
-        Ok(Self { pz: ia.create_pz()?, dtos, connect })
-    }
-
-    fn config(&self) -> EpConfig<'_> {
-        let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
-        EpConfig {
-            pz: Some(&self.pz),
-            recv: Some(&self.dtos),
-            request: Some(&self.dtos),
-            connect: Some(&self.connect),
-            attr: Some(attr),
-            ..Default::default()
-        }
-    }
+    #[Hosts]
+    local_ports, 120, "A user gets half of the local ports, for connects and for service points, and others connect";
+    close_time_is_proportional, 600, "The time to close an adapter is proportional to its number of objects";
 }
 
 /// Sets a parameter of the module, and restores it when dropped.
@@ -341,59 +215,26 @@ fn user_without_memory_rejects(context: &Context) -> Result<()> {
     tenant.kill()
 }
 
-/// Objects that are kept until dropped.
-type Kept = Vec<Box<dyn Any>>;
-
-/// Returns the time to close an adapter, in microseconds for each of its `count` objects. It is the
-/// best of a few measurements, since the machine may be busy.
-fn close_of(context: &Context, count: u64, make: fn(&Ia, u64) -> Result<Kept>) -> Result<f64> {
-    const MEASUREMENTS: u32 = 3;
-    let mut least = f64::MAX;
-    for _ in 0..MEASUREMENTS {
-        let ia = context.open()?;
-        let kept = make(&ia, count)?;
-        let start = Instant::now();
-        ia.close(Close::Abrupt)?;
-        least = least.min(start.elapsed().as_secs_f64() * 1e6 / count as f64);
-        drop(kept);
-    }
-    Ok(least)
-}
-
-fn small_eps(ia: &Ia, count: u64) -> Result<Kept> {
-    let parts = EpParts::new(ia)?;
-    let mut made: Kept = Vec::new();
-    for _ in 0..count {
-        made.push(Box::new(ia.create_ep_with(&parts.config())?));
-    }
-    Ok(made)
-}
-
-fn software_evds(ia: &Ia, count: u64) -> Result<Kept> {
-    let mut made: Kept = Vec::new();
-    for _ in 0..count {
-        made.push(Box::new(ia.create_evd(EvdFlags::SOFTWARE, 1)?));
-    }
-    Ok(made)
-}
-
-fn close_time_is_proportional(context: &Context) -> Result<()> {
-    /// Factor between the two measurements.
-    const COUNT_FACTOR: u64 = 10;
-    /// Small counts fit into caches, large ones do not.
-    const MAX_COST_FACTOR: f64 = 4.0;
-    let endpoints = (small_eps as fn(&Ia, u64) -> Result<Kept>, "endpoints", 3000);
-    let queues = (software_evds as fn(&Ia, u64) -> Result<Kept>, "EVDs", 20_000);
-    for (make, name, many) in [endpoints, queues] {
-        let many = context.count(many).max(500);
-        let few = many / COUNT_FACTOR;
-        let (one_of_few, one_of_many) =
-            (close_of(context, few, make)?, close_of(context, many, make)?);
-        println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
-        ensure!(
-            one_of_many < one_of_few * MAX_COST_FACTOR,
-            "{name}: not proportional to their number"
-        );
-    }
-    Ok(())
+fn local_ports(context: &Context) -> Result<()> {
+    const AVAILABLE: u64 = 100;
+    let ports = Ports::of(&context.client, "30000 30099")?;
+    let share = AVAILABLE / 2;
+    let (mut tenant, connects) = start(context, Role::Connects, 0)?;
+    println!("{connects} connects of {AVAILABLE} ports");
+    others_live(context)?;
+    same("connects", connects, share)?;
+    same("held", held(ORDINARY_USER, "local_ports")?, share)?;
+    tenant.kill()?;
+    context.until("no port is held", || Ok(held(ORDINARY_USER, "local_ports")? == 0))?;
+    drop(ports);
+    let _ports = Ports::of(&context.server, "30000 30099")?;
+    let (mut tenant, points) = start(context, Role::Ports, 0)?;
+    let ports = held(ORDINARY_USER, "local_ports")?;
+    println!("{points} service points with {ports} ports of {AVAILABLE} at each address");
+    ensure!(points > 0 && ports <= share, "the service points have {ports} ports");
+    let others = context.open_server()?;
+    let evd = others.create_evd(EvdFlags::CR, 4)?;
+    others.create_psp_with(&evd, &PspOptions { conn_qual: None, ..Default::default() })?;
+    tenant.kill()?;
+    context.until("no port is held", || Ok(held(ORDINARY_USER, "local_ports")? == 0))
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Time to close an adapter with many objects.
+
+use super::tenant::EpParts;
+use crate::context::Context;
+use crate::end::Listener;
+use crate::expect::connection;
+use anyhow::{ensure, Result};
+use libkdapl::{Buffer, Close, ConnectionEvent, EvdFlags, Ia, Privileges};
+use std::any::Any;
+use std::time::Instant;
+
+/// Objects that are kept until dropped.
+type Kept = Vec<Box<dyn Any>>;
+
+/// Creates this many objects in an adapter.
+type Make = fn(&Context, &Ia, u64) -> Result<Kept>;
+
+/// Returns the time to close an adapter, in microseconds for each of its `count` objects. It is the
+/// best of a few measurements, since the machine may be busy.
+fn close_of(context: &Context, count: u64, make: Make) -> Result<f64> {
+    const MEASUREMENTS: u32 = 3;
+    let mut least = f64::MAX;
+    for _ in 0..MEASUREMENTS {
+        let ia = context.open()?;
+        let kept = make(context, &ia, count)?;
+        let start = Instant::now();
+        ia.close(Close::Abrupt)?;
+        least = least.min(start.elapsed().as_secs_f64() * 1e6 / count as f64);
+        drop(kept);
+    }
+    Ok(least)
+}
+
+fn small_eps(_context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
+    let parts = EpParts::new(ia)?;
+    let mut made: Kept = Vec::new();
+    for _ in 0..count {
+        made.push(Box::new(ia.create_ep_with(&parts.config())?));
+    }
+    Ok(made)
+}
+
+/// Connects endpoints to those of another adapter, which stays open.
+fn connected_eps(context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
+    let server = context.open_server()?;
+    let listener = Listener::new(context, &server)?;
+    let (here, there) = (EpParts::new(ia)?, EpParts::new(&server)?);
+    let mut made: Kept = Vec::new();
+    for _ in 0..count {
+        let (near, far) =
+            (ia.create_ep_with(&here.config())?, server.create_ep_with(&there.config())?);
+        near.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+        listener.request(context)?.accept(&far, &[])?;
+        for evd in [&here.connect, &there.connect] {
+            connection(&context.next(evd)?, ConnectionEvent::Established)?;
+        }
+        made.push(Box::new((near, far)));
+    }
+    made.push(Box::new((listener, there)));
+    Ok(made)
+}
+
+fn software_evds(_context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
+    let mut made: Kept = Vec::new();
+    for _ in 0..count {
+        made.push(Box::new(ia.create_evd(EvdFlags::SOFTWARE, 1)?));
+    }
+    Ok(made)
+}
+
+/// Registers memory of one page each.
+fn regions(_context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
+    let pz = ia.create_pz()?;
+    let mut made: Kept = Vec::new();
+    for _ in 0..count {
+        made.push(Box::new(ia.register(&pz, Buffer::new(4096)?, Privileges::ALL)?));
+    }
+    Ok(made)
+}
+
+pub(super) fn close_time_is_proportional(context: &Context) -> Result<()> {
+    /// Factor between the two measurements.
+    const COUNT_FACTOR: u64 = 10;
+    /// Small counts fit into caches, large ones do not.
+    const MAX_COST_FACTOR: f64 = 4.0;
+    let kinds: [(&str, Make, u64); 4] = [
+        ("endpoints", small_eps, 3000),
+        ("connected endpoints", connected_eps, 500),
+        ("EVDs", software_evds, 20_000),
+        ("regions", regions, 5000),
+    ];
+    for (name, make, many) in kinds {
+        let many = context.count(many).max(500);
+        let few = many / COUNT_FACTOR;
+        let (one_of_few, one_of_many) =
+            (close_of(context, few, make)?, close_of(context, many, make)?);
+        println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
+        ensure!(
+            one_of_many < one_of_few * MAX_COST_FACTOR,
+            "{name}: not proportional to their number"
+        );
+    }
+    Ok(())
+}
