@@ -87,11 +87,6 @@ impl Dto {
         Self::new(Operation::Send, Some(buffer.using(length)))
     }
 
-    /// Sends a message without data.
-    pub fn empty_send() -> Self {
-        Self::new(Operation::Send, None)
-    }
-
     /// Receives a message into a buffer.
     pub fn receive(buffer: Buffer) -> Self {
         let length = buffer.len();
