@@ -81,7 +81,7 @@ struct Inner {
     table: EvdTable<KVVec<EvdSlot>>,
     /// The consumer has triggered the CNO, without an EVD.
     triggered_by_consumer: bool,
-    /// Counts the times that the last EVD has left.
+    /// Number of times that the CNO lost its last EVD.
     deserted: u32,
     /// No wait sleeps any more: the CNO was freed, or the adapter is being closed.
     closed: bool,

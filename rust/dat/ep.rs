@@ -177,15 +177,17 @@ struct Inner {
     /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
     shares: Option<Arc<Shares>>,
     requests: Requests<SlotStorage>,
-    /// With a Shared Receive Queue (SRQ) it only has the receives that were taken from there and
-    /// whose event is due.
+    /// Slots of receives. With a Shared Receive Queue (SRQ): slots of completed receives whose
+    /// events are not reported yet.
     receives: DtoSlots<SlotStorage>,
     registrations: Registrations,
-    /// LMR contexts of both, if the consumer is a kernel module.
+    /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
+    /// kernel module.
     named: Named,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
-    /// Set once the driver has reported the last one of those receives, or has not in time.
+    /// Mark after the last receive from the SRQ. Set by the driver's report, or by the time-out in
+    /// its place.
     after_last: Option<AfterLast>,
     /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
     /// full.
@@ -195,9 +197,9 @@ struct Inner {
     traffic: Traffic,
     /// Ready gate of the attempt or connection.
     gate: ReadyGate,
-    /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
+    /// Receives to report after ESTABLISHED. `demand` is set while there are any.
     held: HeldQueue,
-    /// Counts them for the SRQ, if they are taken from one.
+    /// Counts the held receives at the SRQ; `None` without an SRQ.
     holder: Option<Holder>,
     /// Number of resets. Work requests carry its low bits.
     life: u32,

@@ -183,7 +183,8 @@ pub(super) struct EvdContext {
 }
 
 impl EvdContext {
-    /// Creates the domain of the asynchronous EVD, or that of the other EVDs.
+    /// Creates the context of the asynchronous EVD (`async_evd` is `None`), or that of all other
+    /// EVDs.
     ///
     /// # Errors
     ///

@@ -108,7 +108,8 @@ pub(super) struct Keyed {
 impl Keyed {
     /// Adds a segment to a work request, as one entry.
     ///
-    /// The key of the region serves only what needs it: a peer may invalidate it.
+    /// Uses DMA addresses for contiguous memory, and the region's key otherwise: a peer may
+    /// invalidate the key.
     #[inline]
     fn add_to(&self, list: &mut SgList, segment: &Segment, offset: u64) -> Result {
         if self.memory.is_contiguous(offset, segment.length) {

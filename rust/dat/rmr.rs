@@ -51,7 +51,7 @@ use kernel::{
     }, //
 };
 
-/// Milliseconds that a peer may hold up a bind which is to end.
+/// Milliseconds to wait for the end of a bind before its connection is broken.
 const PATIENCE_MS: u32 = 1_000;
 
 /// Milliseconds that a device has to flush the requests of a broken connection.
@@ -104,9 +104,8 @@ impl Binding {
 
     /// Ends the bind: its context is not valid afterwards.
     ///
-    /// The request may not have been carried out, because the peer holds up an earlier one. It
-    /// would make the context valid later, when the peer chooses. So if it does not end soon, the
-    /// connection is broken.
+    /// A peer can stall an earlier request, and so make the context valid later. If the request
+    /// does not end in time, this breaks the connection.
     ///
     /// Context: process; sleeps for [`PATIENCE_MS`] and the flush of the Endpoint at most.
     fn end(self, pz: &Pz) {
@@ -200,9 +199,10 @@ impl Rmr {
     /// Binds the RMR to a part of an LMR, or unbinds it: `dat_rmr_bind`. Returns the RMR context,
     /// or 0 after an unbind.
     ///
-    /// The context is valid for peers once the request has been carried out. It was before any
-    /// later request of the Endpoint. The context of an earlier bind ends with this call. If its
-    /// request was not carried out within a second, its connection is broken for that.
+    /// The context is valid for peers once the request has been carried out. The device carries the
+    /// request out before any later request of the Endpoint. The context of an earlier bind ends
+    /// with this call. If the request of that bind was not carried out within a second, this call
+    /// breaks the connection of its Endpoint.
     ///
     /// Context: process; sleeps.
     ///

@@ -173,7 +173,7 @@ fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> 
 ///
 /// # Errors
 ///
-/// That of the post if the caller may not sleep.
+/// The error of the post if the caller may not sleep.
 #[cold]
 pub(super) fn unless_atomic(refusal: NotPosted) -> DatResult {
     match refusal {

@@ -328,8 +328,8 @@ pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refuse
     })
 }
 
-/// Makes the C form of DTOs, and hands their buffers over. Stops at an error, with which the rest
-/// has its buffers.
+/// Converts DTOs to their C form, and gives their buffers to the adapter's table. Stops at the
+/// first error; the remaining DTOs keep their buffers.
 fn prepare(
     adapter: &Adapter,
     ep: Handle,

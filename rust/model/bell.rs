@@ -21,7 +21,7 @@ use super::atomic::AtomicU32;
 /// Counter that is advanced with each announcement.
 pub(crate) struct Bell(AtomicU32);
 
-/// Count that a thread has heard.
+/// Count of a bell that a thread has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard(u32);
 

@@ -23,8 +23,8 @@ use super::atomic::{
 
 /// Reservations of the entries of one CQ.
 ///
-/// The owner of the CQ serialises all calls but [`CqRoom::depth`] and that of [`Taken::end`] which
-/// gives nothing up.
+/// The owner of the CQ serialises all calls except [`CqRoom::depth`], and [`Taken::end`] if nothing
+/// was given up.
 pub(crate) struct CqRoom {
     depth: u32,
     /// Entries that are reserved, given up ones included.

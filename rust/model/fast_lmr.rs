@@ -4,8 +4,8 @@
 //! `dat_lmr_allocate`.
 //!
 //! `dat_lmr_fmr` posts a request that registers memory, and `dat_lmr_invalidate` one that ends the
-//! registration. The peer may end it, too. Completions are taken later than they happen, and those
-//! of two queues in any order:
+//! registration. The peer may end it, too. Completions are drained with a delay, and in any order
+//! if they are of two queues:
 //!
 //! ```text
 //!              Prepare            Register                RegistrationEnded
@@ -43,7 +43,7 @@ pub(crate) enum State {
     Invalidating,
     /// Registration and invalidation are outstanding.
     Both,
-    /// The registration is outstanding, and the key is known to be invalid again.
+    /// The registration is outstanding, and its key was invalidated already.
     Dying,
     /// A request has failed. The registration is outstanding.
     LostRegistering,
@@ -78,7 +78,7 @@ pub(crate) enum Input {
         /// The request was carried out.
         ok: bool,
     },
-    /// The completion of a receive has named the key as invalidated.
+    /// A receive has reported that the peer invalidated the key.
     PeerInvalidated,
 }
 

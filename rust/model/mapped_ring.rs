@@ -219,7 +219,7 @@ impl<M: SharedMemory> MappedRing<M> {
     }
 
     /// Retracts the claim that there are no other events. The caller has queued an event before, or
-    /// made the reason visible why the process has to call.
+    /// has changed state so that the process must call.
     ///
     /// An exchange, because a store would not be enough. If two producers retract, the thread that
     /// checks may read the value of the second one only. An exchange of the second one reads the

@@ -108,7 +108,7 @@ impl<H: Handler> Drop for Context<H> {
     }
 }
 
-/// The state of a queue pair. The reference to it is the right to change it, or to prevent changes.
+/// State of a queue pair. The holder of the reference may change it, or keep it unchanged.
 ///
 /// # Invariants
 ///
@@ -286,7 +286,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             };
             let mask = id.init_qp_attr(&mut attr)?;
             if depth.responder == 0 {
-                // `ib_cm` goes by what the peer requests.
+                // `ib_cm` derives the access rights from the peer's request.
                 attr.qp_access_flags &= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE as i32;
             }
             if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC != 0 {

@@ -2,9 +2,9 @@
 
 //! Commands of io_uring: `IORING_OP_URING_CMD`.
 //!
-//! A [`Command`] is a command in the hands of the thread that owns it: while io_uring issues it, or
-//! while it runs in the task that has submitted it. A command that waits is [`Pending`], and has a
-//! [`Task`] that a wake-up runs again. No thread waits meanwhile.
+//! A [`Command`] is a command that belongs to one thread: while io_uring issues it, or while it
+//! runs in the task that has submitted it. A command that waits is [`Pending`], and has a [`Task`]
+//! that a wake-up runs again. No thread waits meanwhile.
 //!
 //! C header: [`include/linux/io_uring/cmd.h`](srctree/include/linux/io_uring/cmd.h)
 

@@ -4,7 +4,7 @@
 //! points to the request's message.
 //!
 //! A request that sleeps for short times only is executed at once. A wait becomes a pending command
-//! that occupies no thread. Any other request is executed in a thread of io_uring's.
+//! that occupies no thread. Any other request is executed in a worker thread of io_uring.
 
 mod stream;
 mod wait;

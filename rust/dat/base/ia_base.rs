@@ -173,8 +173,8 @@ impl IaBase {
         self.attr.port
     }
 
-    /// Returns the addresses that the adapter has at this moment, and its own one, which may come
-    /// back if it is gone.
+    /// Returns the present addresses of the adapter. Includes its own address even while that is
+    /// removed from the network device.
     ///
     /// Context: process; sleeps.
     ///
@@ -196,7 +196,7 @@ impl IaBase {
         Ok(addresses)
     }
 
-    /// Checks whether the name of the adapter leaves an address to it.
+    /// Checks whether the adapter's name permits an address.
     ///
     /// Context: process; sleeps.
     ///

@@ -56,7 +56,7 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns whether calls in any context name the object.
+    /// Returns whether lookups that cannot sleep find the object.
     fn is_looked_up(&self) -> bool {
         true
     }
@@ -119,8 +119,8 @@ impl<T> Inner<T> {
         }
     }
 
-    /// Takes the storage of a closed table without handles, which files of EVDs keep. The caller
-    /// drops it after the lock.
+    /// Takes the storage of a closed, empty table. Open files of EVDs keep the table itself. The
+    /// caller drops the storage after the lock.
     fn take_unused(&mut self) -> Storage<T> {
         if !self.closed {
             return Storage::new();
@@ -137,7 +137,7 @@ impl<T> Inner<T> {
 pub(crate) struct Objects<T: Object> {
     #[pin]
     inner: Mutex<Inner<T>>,
-    /// The objects once more, for lookups in any context. `None` without such lookups.
+    /// RCU table of the same objects, for lookups that cannot sleep. `None` for kinds without them.
     lookups: Option<RcuTable<T>>,
 }
 

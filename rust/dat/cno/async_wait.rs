@@ -26,10 +26,10 @@ impl HasHead for Cno {
     }
 }
 
-/// Place of a waiter of a CNO that has no thread. The drop leaves the place.
+/// Wait on a CNO without a thread. The drop ends the wait.
 pub(crate) struct AsyncWait {
     cno: Arc<Cno>,
-    /// Number of times that the last EVD had left when the wait began.
+    /// Value of `Inner::deserted` when the wait began.
     deserted: u32,
     // The following fields are dropped in this order: a trigger for which this waiter was woken
     // goes to another one.

@@ -65,7 +65,7 @@ impl Inner {
         }
     }
 
-    /// Checks whether a read has something to do.
+    /// Returns whether a read finds a trigger, an EVD to check, or the end.
     fn concerns_reader(&self) -> bool {
         self.has_trigger() || self.closed || self.table.first_unchecked().is_some()
     }

@@ -59,7 +59,7 @@ pub(crate) struct EpContext {
     pub(in crate::dat) async_evd: Arc<Evd>,
     /// EVD of the events that the consumer does not want.
     pub(in crate::dat) sink: Arc<Evd>,
-    /// EpContext of the other EVDs.
+    /// Context of all EVDs but the asynchronous one.
     pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
@@ -77,7 +77,7 @@ pub(crate) struct EpContext {
 }
 
 impl EpContext {
-    /// Creates the domain of an adapter.
+    /// Creates the state that all Endpoints of an adapter share.
     pub(in crate::dat) fn new(
         ia: Arc<IaBase>,
         receivers: Arc<Receivers>,

@@ -60,8 +60,8 @@ impl Inner {
         }
     }
 
-    /// Returns whether probes are outstanding although all completions were taken. A full EVD takes
-    /// none.
+    /// Returns whether a probe is unanswered after all completions were drained. Returns `false`
+    /// for a full EVD, whose completion queues cannot be drained.
     fn peer_is_dead(&self) -> bool {
         self.phase.is_connected()
             && self.connection.keepalive.probes() != 0

@@ -80,8 +80,8 @@ impl PastLives {
 /// Milliseconds without progress after which the flush of an Endpoint that stays ends.
 const FLUSH_MS: u32 = 100;
 
-/// Shortest pause between two looks at a device in microseconds. Each further pause is twice as
-/// long, up to a millisecond.
+/// Shortest pause between two polls of a flushing device in microseconds. Each further pause is
+/// twice as long, up to a millisecond.
 const FIRST_PAUSE_US: i64 = 50;
 
 /// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches a new minimum

@@ -3,9 +3,8 @@
 //! Waits for events without a thread: operations for the protocol in
 //! [`model::wait`](crate::model::wait).
 //!
-//! A look for events takes the place of a wait: it arms the completion queues, and looks for events
-//! again. In the place of the sleep it ends. The waker is called where a thread would be woken, and
-//! the next look follows.
+//! A poll runs the wait protocol up to the sleep: it arms the completion queues, checks for events
+//! again, and returns `Pending`. A wake-up calls the waker, and the next poll follows.
 
 use super::{
     wait::{
@@ -39,7 +38,7 @@ use crate::{
 };
 use core::task::Poll;
 
-/// Number of times that a look repeats because completions were missed.
+/// Number of times that a poll repeats because completions were missed.
 const MAX_MISSED: u32 = 16;
 
 impl HasLoneWaiter for Evd {
@@ -48,7 +47,7 @@ impl HasLoneWaiter for Evd {
     }
 }
 
-/// Place of the only waiter of an EVD, for one that has no thread. The drop leaves the place.
+/// Wait on an EVD without a thread. It is the EVD's only waiter until the drop.
 pub(crate) struct AsyncWait {
     evd: Arc<Evd>,
     threshold: u32,
@@ -127,7 +126,7 @@ impl AsyncWait {
     }
 }
 
-/// One look for events.
+/// One poll for events.
 struct Look<'a> {
     evd: &'a Arc<Evd>,
     /// Number of times that completions were missed.
@@ -135,7 +134,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Returns the reason why the look ends without enough events. "Timed out" means that the next
+    /// Returns the reason why the poll ends without enough events. "Timed out" means that the next
     /// wake-up repeats it.
     fn reason(&self) -> WaitError {
         if self.evd.is_over() {

@@ -224,8 +224,8 @@ impl Evd {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Keeps a queue pair whose completions the driver may only poll while it exists, until the CQs
-    /// are polled no more.
+    /// Keeps a queue pair until the CQs are released, for drivers that dereference it when they
+    /// poll its completions.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn keep(&self, queue_pair: Arc<dyn Send + Sync>) {
@@ -239,8 +239,8 @@ impl Evd {
         }
     }
 
-    /// Removes the completions that need no event any more. Those that are spilled later are
-    /// examined before.
+    /// Removes spilled completions that have no event any more. Later ones are checked before they
+    /// are spilled.
     fn complete_spilled_early(&self) {
         let mut consumer = self.consumer.lock();
         let endpoints = &self.domain.endpoints;

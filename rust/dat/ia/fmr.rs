@@ -165,8 +165,8 @@ impl Ia {
         Ok(lmr)
     }
 
-    /// Takes the completions that the state of an LMR waits for, if they may have no event. The
-    /// consumer may never dequeue them. Does nothing in a context that cannot sleep.
+    /// Drains the completion of a suppressed request that the state of an LMR waits for. The
+    /// consumer may never dequeue it. Does nothing in a context that cannot sleep.
     fn settle(&self, fast: &Fast, context: Context) {
         if !context.may_sleep() {
             return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Kinds of Local Memory Regions (LMR), and those of kernel consumers that are no memory by
-//! themselves.
+//! Kinds of Local Memory Regions (LMR). Two kinds have no fixed memory: LMRs that requests
+//! register, and the reserved LMR.
 
 use super::{
     Fast,

@@ -22,7 +22,7 @@ impl Holder {
         self.srq.inner.lock().receives.hold();
     }
 
-    /// Uncounts receives that were reported. Context: any.
+    /// Subtracts receives that were reported. Context: any.
     pub(in crate::dat) fn release(&mut self, count: u32) {
         let count = count.min(self.held);
         self.held = self.held.wrapping_sub(count);
@@ -55,7 +55,7 @@ impl Srq {
     ///
     /// # Errors
     ///
-    /// That of `prepare`.
+    /// Errors of `prepare`.
     pub(in crate::dat) fn hold_back(
         self: &Arc<Self>,
         prepare: impl FnOnce(u32, Holder) -> DatResult,

@@ -57,7 +57,8 @@ impl Srq {
         }
     }
 
-    /// Returns whether there may be slots now. Waits for a thread that looks into the queue.
+    /// Frees slots of lost receives, and waits for a thread that examines the queue. Returns
+    /// whether a slot may be free.
     ///
     /// Context: process; sleeps.
     #[cold]
@@ -69,7 +70,7 @@ impl Srq {
         self.drop_lost() || is_examined
     }
 
-    /// As [`Srq::post`], without a look for slots of receives that were lost. Context: any.
+    /// As [`Srq::post`], but does not search for lost receives. Context: any.
     ///
     /// # Errors
     ///

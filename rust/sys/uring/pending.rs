@@ -77,7 +77,7 @@ fn cancelled() -> Error {
     Error::from_errno(-(bindings::KDAPL_ECANCELED as i32))
 }
 
-/// Work of a command that may have to wait. Its drop ends the wait without a trace.
+/// Work of a command that may have to wait. Its drop ends the wait, and leaves no state.
 pub(crate) trait Task: Send {
     /// Lets events call `waker`. Called once, if the first run has ended with [`Progress::Wait`].
     ///
@@ -312,7 +312,7 @@ impl Pending {
         true
     }
 
-    /// Cancels the command, at the wish of another one of the same ring. Returns whether it was
+    /// Cancels the command on request of another one of the same ring. Returns whether it was
     /// pending.
     ///
     /// Context: process; sleeps.
@@ -320,7 +320,7 @@ impl Pending {
         self.cancel_with(request.is_locked().then_some(command.flags))
     }
 
-    /// Cancels a command at the wish of io_uring, which holds the lock of the ring.
+    /// Cancels a command on request of io_uring, which holds the lock of the ring.
     ///
     /// # Safety
     ///

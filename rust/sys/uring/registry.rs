@@ -89,8 +89,8 @@ impl Registry {
         (key.id == from.id).then(|| (*key, command.clone()))
     }
 
-    /// Cancels the commands with this identity, at the wish of another one of the same ring.
-    /// Returns their number.
+    /// Cancels the commands with this identity, on request of another one of the same ring. Returns
+    /// their number.
     ///
     /// Context: process; sleeps.
     pub(crate) fn cancel(&self, id: Id, command: &Command<'_>, request: &Request) -> u32 {

@@ -19,9 +19,10 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A party that is woken by a call.
+/// Receiver of wake-ups by a function call.
 pub(crate) trait Wake: Send + Sync {
-    /// Wakes the party. Returns whether the wake-up was needed. If not, it goes to another waiter.
+    /// Wakes the receiver. Returns whether the wake-up was needed. If not, it goes to another
+    /// waiter.
     ///
     /// Context: any, including hard IRQ, with the lock of a wait queue held.
     fn wake(&self) -> bool;
@@ -41,7 +42,7 @@ struct Entry {
     waker: Arc<dyn Wake>,
 }
 
-/// Entry of a party in a wait queue, which leaves the queue with the drop.
+/// Entry of a wait queue that calls a waker. The drop removes it.
 ///
 /// # Invariants
 ///

@@ -57,7 +57,7 @@ trait Wait: Send {
     /// Lets events call `waker`.
     fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result;
 
-    /// Takes what the call waits for into the message. `again` is set if the caller has to look
+    /// Takes the awaited events or trigger into the message. Sets `again` if the caller has to poll
     /// again without a wake-up.
     fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult>;
 }

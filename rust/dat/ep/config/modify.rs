@@ -119,7 +119,7 @@ impl Ep {
             let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
                 Arc::ptr_eq(&receives, &parts.recv_evd)
                     && Arc::ptr_eq(&requests, &parts.request_evd)
-                    && inner.attr.needs_like(attr)
+                    && inner.attr.needs_same_cqs(attr)
             });
             inner.shares.clone().filter(|_| fits)
         };

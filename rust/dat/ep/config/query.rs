@@ -58,7 +58,8 @@ impl Ep {
 
     /// Implements `dat_ep_get_status`.
     ///
-    /// A consumer may ask until its requests have completed. So an open end gets a marker.
+    /// Posts a marker after unsignalled requests: a consumer may poll the status until its requests
+    /// have completed.
     pub(crate) fn status(&self) -> Status {
         let mut inner = self.inner.lock();
         self.close_end_if_connected(&mut inner);

@@ -44,8 +44,8 @@ impl Ep {
     /// Sends the connection request. The route is resolved and the receives are posted. From now on
     /// the peer may answer, and over iWARP send.
     ///
-    /// Over iWARP this may block, and creates a socket. So a separate thread does it, which charges
-    /// the user that opened the adapter: other users wait for the handler.
+    /// Over iWARP the call creates a socket and may block. A separate thread makes it, with the
+    /// identity of the adapter's user, because the handler's worker serves all users.
     pub(in crate::dat::ep) fn request(self: &Arc<Self>, id: &IdRef<'_>) {
         if self.domain.ia.attr().transport != Transport::Iwarp {
             return self.request_or_fail(id);

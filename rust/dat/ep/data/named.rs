@@ -101,11 +101,11 @@ impl Named {
 /// Use of an LMR by DTOs in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MemoryUse {
-    /// Not at all.
+    /// No DTO in flight uses it.
     None,
-    /// Only by requests whose completion has no event.
+    /// Only requests without an event use it.
     Suppressed,
-    /// By a DTO whose completion the consumer awaits.
+    /// A DTO whose event the consumer awaits uses it.
     Awaited,
 }
 
@@ -154,8 +154,8 @@ fn how(dto: &Dto, direction: Direction) -> MemoryUse {
 }
 
 impl Ep {
-    /// Returns how DTOs in flight use an LMR. Takes completions before, and has unsignalled
-    /// requests completed.
+    /// Returns how DTOs in flight use an LMR. First drains completions, and posts a marker after
+    /// unsignalled requests.
     ///
     /// Context: process; sleeps.
     fn memory_use(&self, context: u32) -> MemoryUse {

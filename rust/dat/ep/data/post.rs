@@ -152,7 +152,8 @@ impl Ep {
         Ok(self.post_now(&mut inner, post)?)
     }
 
-    /// Posts again what was refused because the QP is being made ready. Returns `error` otherwise.
+    /// Retries a post that was refused while the QP was being made ready. Returns any other
+    /// `error`.
     ///
     /// The peer's first message establishes the connection, and may arrive before the QP can send.
     #[cold]

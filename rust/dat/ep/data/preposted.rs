@@ -9,9 +9,9 @@
 //! stopped, so that they flush the same way as all others.
 //!
 //! There may be thousands of receives, each with many segments. The thread that connects or accepts
-//! posts them, never a handler of `rdma_cm`: all its users on the host wait for that. So the active
-//! side needs two things before it sends its request: the posted receives and the resolved route.
-//! The thread that completes the second one sends the request.
+//! posts them. A handler of `rdma_cm` never does, since all users of the host share its workers. So
+//! the active side needs two things before it sends its request: the posted receives and the
+//! resolved route. The thread that completes the second one sends the request.
 
 use super::post::not_ready;
 use crate::{

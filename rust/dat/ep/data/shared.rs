@@ -68,8 +68,8 @@ pub(in crate::dat::ep) const FULL_MS: u32 = 10;
 /// Longest pause between two such attempts in milliseconds.
 const LONGEST_FULL_MS: u32 = 640;
 
-/// Slots for receives that were taken from an SRQ: the completions of an Endpoint are handled one
-/// after the other.
+/// Number of slots for receives taken from an SRQ. One is enough, because an Endpoint's completions
+/// are handled one at a time.
 const TAKEN: u32 = 1;
 
 /// Mark after the completions of receives from an SRQ.
@@ -174,8 +174,8 @@ impl Ep {
         }
     }
 
-    /// Takes the completions of the receives that were queued when this was called first, or first
-    /// after the driver's report. Returns whether all are taken, and is sure if none can follow.
+    /// Drains the completions that were queued at the first call, or at the first call after the
+    /// driver's report. Returns whether all were drained, and whether more may follow.
     ///
     /// Context: process; sleeps.
     fn take_last(&self) -> TakeLast {

@@ -27,8 +27,8 @@ use crate::{
 };
 
 impl Ep {
-    /// Posts a request again that has found no slot, if suppressed requests are outstanding.
-    /// Returns `error` otherwise.
+    /// Drains the completions of suppressed requests, and retries a post that found no slot.
+    /// Returns any other `error`.
     ///
     /// Context: process; sleeps.
     #[cold]

@@ -35,7 +35,8 @@ impl Drop for Ending<'_> {
 impl EpContext {
     /// Begins the end of an Endpoint.
     pub(in crate::dat) fn begin_end(&self) -> Ending<'_> {
-        // The lock of the table, which the caller takes next, orders it for those who look there.
+        // The caller takes the table's lock next, so a thread that searches the table afterwards
+        // sees this count.
         self.ends.fetch_add(1, Relaxed);
         Ending(self)
     }

@@ -2,8 +2,8 @@
 
 //! Stops a freed Endpoint, and takes all its completions before its queue pair (QP) is destroyed.
 //!
-//! A driver treats the completions that a destroyed QP has left in a completion queue (CQ) as it
-//! likes. Most discard them: receives of a Shared Receive Queue (SRQ) among them would never
+//! Drivers differ in their treatment of completions that a destroyed QP has left in a completion
+//! queue (CQ). Most discard them: receives of a Shared Receive Queue (SRQ) among them would never
 //! complete. qedr dereferences the QP when it polls one of them. So the QP is moved to ERR, and the
 //! CQs are [emptied](crate::dat::evd::Evd::drain_fully) until nothing is outstanding. That takes a
 //! working device milliseconds. The wait for another one is limited.

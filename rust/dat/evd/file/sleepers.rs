@@ -93,7 +93,7 @@ impl Sleepers {
 
     /// Wakes all writes and polls, if one of them waits for room. Context: any, including hard IRQ.
     pub(super) fn announce_room(&self) {
-        // An exchange orders the look at the flag after the room.
+        // The exchange orders the read of the flag after the room was made.
         if self.wants_room.swap(false) {
             self.room.ring();
             self.writers.wake_all();
@@ -109,17 +109,17 @@ impl Sleepers {
         self.writers.wake_all();
     }
 
-    /// Requests the announcement of room. The caller then looks for room once more.
+    /// Requests the announcement of room. The caller then checks for room again.
     pub(super) fn want_room(&self) {
         self.wants_room.swap(true);
     }
 
-    /// Returns the announcements of events until now.
+    /// Returns the present count of event announcements.
     pub(super) fn hear_events(&self) -> Heard {
         self.events.hear()
     }
 
-    /// Returns the announcements of room until now.
+    /// Returns the present count of room announcements.
     pub(super) fn hear_room(&self) -> Heard {
         self.room.hear()
     }

@@ -35,7 +35,7 @@ struct Connection {
     ep: Ep,
     slot: u32,
     run: u64,
-    /// Its message came.
+    /// Its message was received.
     heard: bool,
 }
 

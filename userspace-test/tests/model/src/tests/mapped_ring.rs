@@ -87,7 +87,10 @@ fn the_claim_is_made_after_the_check() {
     assert!(!ring.memory().claims_empty());
     for is_empty in [true, false, true] {
         ring.claim_empty(|| {
-            assert!(!ring.memory().claims_empty(), "the claim comes after the check");
+            assert!(
+                !ring.memory().claims_empty(),
+                "the claim comes after the check"
+            );
             is_empty
         });
         assert_eq!(ring.memory().claims_empty(), is_empty);

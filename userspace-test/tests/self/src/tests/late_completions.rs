@@ -166,7 +166,11 @@ fn shared_receives_come_back(context: &Context) -> Result<()> {
     while let Ok((Event::Dto(dto), _)) = server.recv.dequeue() {
         // The adapter drains its EVDs twice a second. It may have queued events before the free.
         if dto.ep != freed_handle {
-            same("endpoint and status", (dto.ep, dto.status), (other.handle(), DtoStatus::Success))?;
+            same(
+                "endpoint and status",
+                (dto.ep, dto.status),
+                (other.handle(), DtoStatus::Success),
+            )?;
             taken += 1;
         }
     }
