@@ -16,9 +16,9 @@
 
 mod config;
 mod connect;
+mod context;
 mod create;
 mod data;
-mod domain;
 mod effects;
 mod keepalive;
 mod state;
@@ -49,13 +49,13 @@ pub(crate) use self::{
 
 pub(super) use self::{
     config::Parts,
+    context::{
+        EpContext,
+        Receivers, //
+    },
     data::{
         Action,
         LocalRequest, //
-    },
-    domain::{
-        EpContext,
-        Receivers, //
     },
     teardown::{
         flush_freed,
@@ -156,8 +156,8 @@ fn receives(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
 }
 
 /// Allocates slots for `count` requests in flight.
-fn requests(count: u32, domain: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
-    let device = domain.ia.device();
+fn requests(count: u32, context: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
+    let device = context.ia.device();
     let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
     Ok(Requests::new(SlotStorage::new(count, flags)?, unsignalled))
 }
@@ -218,14 +218,14 @@ struct Inner {
 
 impl Inner {
     fn new(
-        domain: &EpContext,
+        context: &EpContext,
         parts: Parts,
         attr: Attr,
         phase: Phase,
         flags: Flags,
     ) -> DatResult<Self> {
         let parts_srq = parts.srq.as_ref().map(InUse::object);
-        let streams = domain.evds.arrange(|| {
+        let streams = context.evds.arrange(|| {
             Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
         })?;
         Ok(Self {
@@ -236,14 +236,14 @@ impl Inner {
             attr,
             qp: None,
             shares: None,
-            requests: requests(attr.max_request_dtos, domain, flags)?,
-            receives: receives(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
+            requests: requests(attr.max_request_dtos, context, flags)?,
+            receives: receives(receive_slots(parts_srq.as_deref(), context, &attr), flags)?,
             takes_shared: false,
             after_last: None,
             drain_pause: FULL_MS,
             registrations: Registrations::none(),
-            named: Named::new(domain, &attr, parts_srq.as_deref(), flags)?,
-            connection: Connection::none(domain.ia.attr().address),
+            named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
+            connection: Connection::none(context.ia.attr().address),
             traffic: Traffic::default(),
             gate: ReadyGate::Open,
             held: HeldQueue::new(KVVec::new()),
@@ -270,7 +270,7 @@ impl Inner {
 #[pin_data]
 pub(crate) struct Ep {
     handle: Handle,
-    domain: Arc<EpContext>,
+    context: Arc<EpContext>,
     /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
     /// unconnected, and does nothing.
     #[pin]

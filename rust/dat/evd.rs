@@ -146,7 +146,7 @@ pub(crate) struct Evd {
     wakeup: Wakeup,
     #[pin]
     pump: Work<Evd>,
-    domain: Arc<EvdContext>,
+    context: Arc<EvdContext>,
     users: Users,
     _counted: Counted,
 }
@@ -204,7 +204,7 @@ impl EvdContext {
 /// Configuration of a new EVD.
 pub(super) struct Config<'a> {
     pub(super) device: &'a Arc<Device>,
-    pub(super) domain: Arc<EvdContext>,
+    pub(super) context: Arc<EvdContext>,
     /// Queue length, as [`queue_length`] returns it.
     pub(super) qlen: u32,
     pub(super) flags: Flags,
@@ -269,7 +269,7 @@ impl Evd {
                 cqs: CqState::new(config.placement),
                 wakeup <- Wakeup::new(),
                 pump <- new_work!("Evd::pump"),
-                domain: config.domain,
+                context: config.context,
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Evd),
             }),
@@ -342,7 +342,7 @@ impl Object for Evd {
     /// * while a thread waits.
     fn may_free(&self) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
-        if self.domain.async_evd.is_none() {
+        if self.context.async_evd.is_none() {
             refused(Subtype::InvalidStateEvdAsync)
         } else if self.users.any() || self.is_called_by_me() {
             refused(Subtype::InvalidStateEvdInUse)

@@ -175,7 +175,7 @@ impl Ia {
         let evds = Objects::new(user)?;
         let config = evd::Config {
             device,
-            domain: evd::EvdContext::new(receivers.clone(), None)?,
+            context: evd::EvdContext::new(receivers.clone(), None)?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::place(Placement::ANY, device)?,

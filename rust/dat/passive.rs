@@ -14,10 +14,10 @@
 //! [`Cr`], and reports it on the point's Event Dispatcher (EVD).
 
 mod arrival;
+mod context;
 mod cr;
 mod csp;
 mod directory;
-mod domain;
 mod handoff;
 mod listener;
 mod point;
@@ -38,7 +38,7 @@ pub(crate) use self::{
     rsp::Rsp,
 };
 
-pub(super) use self::domain::PassiveContext;
+pub(super) use self::context::PassiveContext;
 
 use self::{
     arrival::{

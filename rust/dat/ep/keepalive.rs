@@ -99,7 +99,7 @@ impl Ep {
     fn post_probe(&self, inner: &mut Inner) {
         let Some(qp) = &inner.qp else { return };
         let mut list = SgList::new();
-        let request = match self.domain.ia.attr().transport {
+        let request = match self.context.ia.attr().transport {
             Transport::Iwarp if !qp.answers_empty_reads() || self.must_not_read(inner) => return,
             Transport::Iwarp => {
                 // A read over iWARP has one segment, also if it is empty.

@@ -69,7 +69,7 @@ impl Ep {
 
     /// Reports on the asynchronous EVD that the Endpoint has failed.
     fn report_broken(&self) {
-        self.domain.report(&Event::Async {
+        self.context.report(&Event::Async {
             cause: AsyncEvent::EpBroken,
             object: self.handle(),
             reason: REASON_TRANSFER_TO_ERROR,
@@ -80,7 +80,7 @@ impl Ep {
     /// connection events.
     fn report_connection(&self, inner: &Inner, event: ConnectionEvent) {
         if event == ConnectionEvent::Broken {
-            self.domain.connection_broke();
+            self.context.connection_broke();
         }
         if event == ConnectionEvent::Broken && inner.parts.discard_connection_events() {
             return self.report_broken();
@@ -130,9 +130,9 @@ impl Ep {
             | Phase::Freed => {}
         }
         if now && !before {
-            self.domain.connection_began();
+            self.context.connection_began();
         } else if before && !now {
-            self.domain.connection_ended();
+            self.context.connection_ended();
         }
     }
 

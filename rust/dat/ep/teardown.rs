@@ -135,7 +135,7 @@ impl Ep {
         let parts = {
             let mut inner = self.inner.lock();
             let traffic = core::mem::take(&mut inner.traffic);
-            self.domain.totals.lock().add_past(&traffic);
+            self.context.totals.lock().add_past(&traffic);
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),

@@ -104,7 +104,7 @@ impl Evd {
             let room = direct.batch_size(room);
             let completions = queue.cq.poll(&mut batch, room);
             if !completions.is_empty() {
-                let endpoints = &self.domain.endpoints;
+                let endpoints = &self.context.endpoints;
                 endpoints.complete_all(self, completions, direct);
                 direct.charge(completions.len());
                 let count = u32::try_from(completions.len()).unwrap_or(u32::MAX);
@@ -128,7 +128,7 @@ impl Evd {
 
     /// Passes a completion to the Endpoint that posted the work request.
     pub(super) fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
-        self.domain.endpoints.complete(self, completion, direct);
+        self.context.endpoints.complete(self, completion, direct);
     }
 
     /// Arms the CQs, then drains the completions that arrived before the arming.

@@ -282,7 +282,7 @@ impl Evd {
             reason: REASON_OVERFLOW,
         };
         // The report is lost if the asynchronous EVD is full, or is itself the EVD that overflowed.
-        let _ = self.domain.async_evd.as_ref().map(|evd| evd.post(&event));
+        let _ = self.context.async_evd.as_ref().map(|evd| evd.post(&event));
     }
 }
 

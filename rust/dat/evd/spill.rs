@@ -243,7 +243,7 @@ impl Evd {
     /// are spilled.
     fn complete_spilled_early(&self) {
         let mut consumer = self.consumer.lock();
-        let endpoints = &self.domain.endpoints;
+        let endpoints = &self.context.endpoints;
         let spill = &mut consumer.cqs.spill;
         spill.remove_if(|completion| endpoints.complete_early(self, completion));
     }
@@ -284,7 +284,7 @@ impl Evd {
                 }
                 let completions = queue.cq.poll(&mut batch, room);
                 for completion in completions {
-                    if !self.domain.endpoints.complete_early(self, completion) {
+                    if !self.context.endpoints.complete_early(self, completion) {
                         spill.push(Spilled {
                             completion: completion.copy(),
                             queue: queue.clone(),

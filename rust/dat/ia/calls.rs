@@ -235,7 +235,7 @@ impl Ia {
         let cno = self.use_cno(cno)?;
         let config = evd::Config {
             device: &device,
-            domain: self.passive.endpoints.evd_domain.clone(),
+            context: self.passive.endpoints.evd_context.clone(),
             qlen,
             flags,
             placement,

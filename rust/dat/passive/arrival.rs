@@ -121,11 +121,11 @@ impl Arrival {
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {
         let slot = point.admit()?;
         let flags = flags_for_others();
-        let entry = Objects::reserve_with(&point.domain.crs, flags)?;
+        let entry = Objects::reserve_with(&point.context.crs, flags)?;
         let room = point.evd.reserve()?;
         let ep = match &point.endpoints {
             Endpoints::Consumer => None,
-            Endpoints::Provider => Some(Ep::tentative(&point.domain.endpoints, flags)?),
+            Endpoints::Provider => Some(Ep::tentative(&point.context.endpoints, flags)?),
             Endpoints::Reserved(ep) => Some(ep.clone()),
         };
         let cr = Cr::new(slot, request, ep.clone(), flags)

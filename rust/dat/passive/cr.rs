@@ -158,17 +158,17 @@ impl Cr {
     /// - INVALID_STATE unless the Endpoint is configured, and free for the request.
     /// - INSUFFICIENT_RESOURCES (device).
     pub(in crate::dat) fn accept(
-        domain: &PassiveContext,
+        context: &PassiveContext,
         handle: u64,
         ep: u64,
         gate: ReadyGate,
         data: &PrivateData,
     ) -> DatResult {
-        let cr = domain.crs.get(handle)?;
-        let ep = cr.choose(domain, ep)?;
+        let cr = context.crs.get(handle)?;
+        let ep = cr.choose(context, ep)?;
         let memory = UniqueArc::<CmId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let (mut taken, mut life) = (None, 0);
-        domain.crs.take(handle, |cr| {
+        context.crs.take(handle, |cr| {
             let mut id = cr.id.lock();
             if id.is_none() {
                 return Err(DatError::device());
@@ -186,8 +186,8 @@ impl Cr {
     }
 
     /// Returns the Endpoint to accept with.
-    fn choose(&self, domain: &PassiveContext, given: u64) -> DatResult<Arc<Ep>> {
-        let eps = &domain.endpoints.eps;
+    fn choose(&self, context: &PassiveContext, given: u64) -> DatResult<Arc<Ep>> {
+        let eps = &context.endpoints.eps;
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
             // Another Endpoint is invalid in any state.
@@ -205,11 +205,11 @@ impl Cr {
     ///
     /// INVALID_HANDLE.
     pub(in crate::dat) fn reject(
-        domain: &PassiveContext,
+        context: &PassiveContext,
         handle: u64,
         data: &PrivateData,
     ) -> DatResult {
-        let cr = domain.crs.take(handle, |_| Ok(()))?;
+        let cr = context.crs.take(handle, |_| Ok(()))?;
         if let Some(id) = cr.take_id() {
             // This fails if the peer has ended its attempt, and then no answer is needed.
             let _ = id.reject(data.bytes());

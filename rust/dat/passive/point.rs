@@ -83,7 +83,7 @@ pub(super) struct PointConfig {
 #[pin_data]
 pub(super) struct Point {
     pub(super) handle: u64,
-    pub(super) domain: Arc<PassiveContext>,
+    pub(super) context: Arc<PassiveContext>,
     pub(super) conn_qual: u64,
     /// Addresses that the service point listens on, at least one.
     addresses: KVVec<SockAddr>,
@@ -130,14 +130,14 @@ impl Point {
     ///
     /// Context: process; sleeps.
     pub(super) fn open<T: ServicePoint>(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         table: &Arc<Objects<T>>,
         listener: Listener,
         config: PointConfig,
     ) -> DatResult<Arc<Self>> {
         let endpoints = config.endpoints.clone();
         let (this, face, entry) =
-            Self::build(domain, table, &listener, config).inspect_err(|_| {
+            Self::build(context, table, &listener, config).inspect_err(|_| {
                 if let Endpoints::Reserved(ep) = &endpoints {
                     ep.release();
                 }
@@ -150,7 +150,7 @@ impl Point {
 
     /// Creates a service point that does not listen yet.
     fn build<T: ServicePoint>(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         table: &Arc<Objects<T>>,
         listener: &Listener,
         config: PointConfig,
@@ -167,7 +167,7 @@ impl Point {
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
-                domain: domain.clone(),
+                context: context.clone(),
                 conn_qual: listener.conn_qual(),
                 addresses,
                 evd,
@@ -232,7 +232,7 @@ impl Point {
 
     /// Returns the adapter.
     pub(super) fn ia(&self) -> &IaBase {
-        self.domain.ia()
+        self.context.ia()
     }
 
     /// Returns the connection qualifier.
@@ -281,7 +281,7 @@ impl Point {
             point: self.clone(),
             _memory: memory,
         };
-        let room = self.domain.begin_request();
+        let room = self.context.begin_request();
         room.then_some(slot).ok_or(full.into())
     }
 }
@@ -310,7 +310,7 @@ impl Drop for BacklogSlot {
             admission.state = State::Open;
         }
         drop(admission);
-        self.point.domain.end_request();
+        self.point.context.end_request();
     }
 }
 

@@ -78,7 +78,7 @@ impl Psp {
     /// - INVALID_PARAMETER (backlog) above 4096.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         psps: &Arc<Objects<Self>>,
         conn_qual: u64,
         evd: InUse<Evd>,
@@ -91,8 +91,8 @@ impl Psp {
             _ => return Err(DatError::Invalid(Arg::Backlog)),
         };
         let listener = match Qualifier::new(conn_qual) {
-            None => Listener::any(domain.ia())?,
-            Some(qualifier) => Listener::new(domain.ia(), qualifier)?,
+            None => Listener::any(context.ia())?,
+            Some(qualifier) => Listener::new(context.ia(), qualifier)?,
         };
         let config = PointConfig {
             evd,
@@ -104,7 +104,7 @@ impl Psp {
             once: false,
         };
         let point =
-            Point::open(domain, psps, listener, config).map_err(|error| match error.kind() {
+            Point::open(context, psps, listener, config).map_err(|error| match error.kind() {
                 // Over iWARP a socket may have taken the port.
                 Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
                 _ => error,

@@ -48,13 +48,13 @@ impl Rsp {
     /// - INVALID_STATE unless the Endpoint is unconnected.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         rsps: &Arc<Objects<Self>>,
         qualifier: Qualifier,
         ep: Option<Arc<Ep>>,
         evd: InUse<Evd>,
     ) -> DatResult<u64> {
-        let listener = Listener::new(domain.ia(), qualifier)?;
+        let listener = Listener::new(context.ia(), qualifier)?;
         let endpoints = match ep {
             Some(ep) => {
                 ep.reserve()?;
@@ -68,7 +68,7 @@ impl Rsp {
             endpoints,
             once: true,
         };
-        Ok(Point::open(domain, rsps, listener, config)?.handle())
+        Ok(Point::open(context, rsps, listener, config)?.handle())
     }
 
     /// Implements `dat_rsp_query`.

@@ -53,12 +53,12 @@ struct NewSlots {
 
 impl NewSlots {
     /// Allocates the slots that an Endpoint with these attributes needs.
-    fn new(domain: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<Self> {
+    fn new(context: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<Self> {
         let flags = GFP_KERNEL_ACCOUNT;
         Ok(Self {
-            requests: requests(attr.max_request_dtos, domain, flags)?,
-            receives: receives(receive_slots(srq, domain, attr), flags)?,
-            named: Named::new(domain, attr, srq, flags)?,
+            requests: requests(attr.max_request_dtos, context, flags)?,
+            receives: receives(receive_slots(srq, context, attr), flags)?,
+            named: Named::new(context, attr, srq, flags)?,
         })
     }
 
@@ -99,7 +99,7 @@ impl Ep {
             [requests, receives],
             srq,
             attr.capacity(),
-            self.domain.ia.port(),
+            self.context.ia.port(),
         )?;
         if let Some(member) = member {
             member.enter(qp.id())?;
@@ -126,7 +126,7 @@ impl Ep {
         if let Some(shares) = kept {
             return Ok((self.make_qp(parts, attr, &shares)?, None));
         }
-        let shares = Shares::take(parts, &self.domain.ia.device()?, attr)?;
+        let shares = Shares::take(parts, &self.context.ia.device()?, attr)?;
         let qp = self.make_qp(parts, attr, &shares)?;
         Ok((qp, Some(shares)))
     }
@@ -162,7 +162,7 @@ impl Ep {
             let past_lives = self.past_lives.lock();
             let preposted = self.preposted.lock();
             let (attr, next) = self.plan(change, &new)?;
-            let attr = Attr::resolve(Some(attr), self.domain.ia.attr())?;
+            let attr = Attr::resolve(Some(attr), self.context.ia.attr())?;
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
                 return Err(DatError::Invalid(Arg::Attr));
             }
@@ -176,11 +176,11 @@ impl Ep {
                 .transpose()?;
             let srq = self.srq();
             let new_slots = (change.mask != 0)
-                .then(|| NewSlots::new(&self.domain, &attr, srq.as_deref()))
+                .then(|| NewSlots::new(&self.context, &attr, srq.as_deref()))
                 .transpose()?;
             self.drain_evds();
             old = self
-                .domain
+                .context
                 .evds
                 .arrange(|| self.reconfigure(&mut new, attr, &mut qp, new_slots, &past_lives))?;
             attr
@@ -255,7 +255,7 @@ impl Ep {
     /// of the device may have passed this Endpoint before. A connection that another thread has
     /// begun with this QP ends, too.
     pub(super) fn unless_removed(self: &Arc<Self>) -> DatResult {
-        if !self.domain.eps.is_closed() {
+        if !self.context.eps.is_closed() {
             return Ok(());
         }
         self.break_for_removal();

@@ -42,7 +42,7 @@ impl Ep {
     pub(crate) fn query(&self) -> Param {
         let inner = self.inner.lock();
         Param {
-            ia: self.domain.ia.handle(),
+            ia: self.context.ia.handle(),
             handles: inner.parts.handles(),
             state: inner.phase.state(),
             local: inner.connection.local,

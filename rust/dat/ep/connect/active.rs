@@ -127,7 +127,7 @@ impl Ep {
     ) -> DatResult {
         let qualifier = Qualifier::new(conn_qual).ok_or(DatError::Invalid(Arg::ConnQual))?;
         let remote = remote.with_port(qualifier.port());
-        let ia = &self.domain.ia;
+        let ia = &self.context.ia;
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
         let local = ia.source_address(remote)?;
@@ -161,7 +161,7 @@ impl Ep {
 
     /// Creates an ID that requests this quality of service.
     pub(super) fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
-        let ia = &self.domain.ia;
+        let ia = &self.context.ia;
         let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
         if let Some(service_type) = qos.service_type() {
             id.set_service_type(service_type);
@@ -259,7 +259,7 @@ impl Ep {
         };
         self.perform(pending);
         // A removal of the device may be the cause.
-        self.domain.ia.device()?;
+        self.context.ia.device()?;
         Err(error)
     }
 

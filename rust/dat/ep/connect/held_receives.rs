@@ -81,7 +81,7 @@ impl Ep {
             let srq = inner.parts.srq.as_ref().map(InUse::object);
             (inner.receives.capacity(), srq, inner.gate)
         };
-        let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+        let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
         if !is_iwarp && gate == ReadyGate::Open {
             return Ok(());
         }

@@ -94,7 +94,7 @@ impl Ep {
     /// Handles the end of an attempt that the peer has not answered: reports UNREACHABLE, or
     /// prepares another attempt.
     pub(in crate::dat::ep) fn unanswered(self: &Arc<Self>, id: &IdRef<'_>) {
-        let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+        let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
         let repeats = {
             let mut inner = self.inner.lock();
             let qp_was_stopped = is_iwarp && inner.connection.repeat.requested;
@@ -154,7 +154,7 @@ impl Ep {
             let inner = self.inner.lock();
             (inner.connection.repeat.qos, inner.connection.remote)
         };
-        let ia = &self.domain.ia;
+        let ia = &self.context.ia;
         let (id, local) = ia
             .mem_cgroup()
             .charged(|| -> DatResult<_> { Ok((self.make_id(qos)?, ia.source_address(remote)?)) })?;

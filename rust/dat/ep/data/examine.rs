@@ -85,7 +85,7 @@ impl Ep {
             }
             length = length.saturating_add(u64::from(segment.length));
         }
-        if length > self.domain.ia.attr().max_message_size {
+        if length > self.context.ia.attr().max_message_size {
             return Err(Kind::LengthError.into());
         }
         let remote = &post.remote;

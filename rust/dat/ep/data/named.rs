@@ -76,13 +76,13 @@ impl Named {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(in crate::dat::ep) fn new(
-        domain: &EpContext,
+        context: &EpContext,
         attr: &Attr,
         srq: Option<&Srq>,
         flags: Flags,
     ) -> DatResult<Self> {
         let mut this = Self::none();
-        if !domain.ia.is_of_kernel {
+        if !context.ia.is_of_kernel {
             return Ok(this);
         }
         let request_iov = attr

@@ -140,7 +140,7 @@ impl Ep {
     /// Context: any.
     #[inline(always)]
     pub(crate) fn post_at_once(&self, post: &Post<'_>) -> Result<(), NotPosted> {
-        self.domain
+        self.context
             .ia
             .attr()
             .extensions
@@ -166,7 +166,7 @@ impl Ep {
     /// the connection are gone, too, but the removal is the error to report.
     #[cold]
     fn why_refused(&self, error: DatError) -> DatError {
-        self.domain.ia.device().map_or_else(|gone| gone, |_| error)
+        self.context.ia.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Posts to the QP.
@@ -209,7 +209,7 @@ impl Ep {
             .read_depth
             .filter(|_| inner.phase.is_connected());
         inner.attr.max_rdma_read_out == 0
-            || (self.domain.ia.attr().transport == Transport::Iwarp
+            || (self.context.ia.attr().transport == Transport::Iwarp
                 && accepted.is_some_and(|depth| depth.initiator == 0))
     }
 
@@ -303,7 +303,7 @@ impl Ep {
     /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
     /// fenced one.
     pub(super) fn reads_in_order(&self, operation: Operation) -> bool {
-        operation.is_rdma_read() && self.domain.ia.attr().transport == Transport::Iwarp
+        operation.is_rdma_read() && self.context.ia.attr().transport == Transport::Iwarp
     }
 }
 

@@ -82,10 +82,14 @@ pub(in crate::dat::ep) struct AfterLast {
 
 /// Returns the number of slots for receives. Over iWARP events may be held back, and a receive has
 /// a slot until its event is reported.
-pub(in crate::dat::ep) fn receive_slots(srq: Option<&Srq>, domain: &EpContext, attr: &Attr) -> u32 {
+pub(in crate::dat::ep) fn receive_slots(
+    srq: Option<&Srq>,
+    context: &EpContext,
+    attr: &Attr,
+) -> u32 {
     match srq {
         None => attr.max_recv_dtos,
-        Some(srq) if domain.ia.attr().transport == Transport::Iwarp => srq.limit(),
+        Some(srq) if context.ia.attr().transport == Transport::Iwarp => srq.limit(),
         Some(_) => TAKEN,
     }
 }
@@ -157,7 +161,7 @@ impl Ep {
         if !self.inner.lock().takes_shared {
             return;
         }
-        let delay = match self.domain.ia.attr().transport {
+        let delay = match self.context.ia.attr().transport {
             Transport::Iwarp => 0,
             Transport::Ib | Transport::Roce => LAST_RECEIVE_MS,
         };
@@ -190,7 +194,7 @@ impl Ep {
         };
         let is_taken = if is_freed {
             // Without events, they need no room in the ring.
-            let payer = Payer::Other(self.domain.ia.mem_cgroup());
+            let payer = Payer::Other(self.context.ia.mem_cgroup());
             shares.receives().evd().drain_fully(payer)
         } else {
             let known = after_last.filter(|known| known.is_sure == is_sure);

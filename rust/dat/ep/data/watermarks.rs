@@ -174,7 +174,7 @@ impl Ep {
         };
         let Exceeded { soft, hard } = watch.watermarks.check();
         if soft {
-            self.domain.report(&Event::Async {
+            self.context.report(&Event::Async {
                 cause: AsyncEvent::EpBroken,
                 object: self.handle(),
                 reason: REASON_SOFT_HIGH_WATERMARK,

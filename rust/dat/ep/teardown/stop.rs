@@ -113,13 +113,13 @@ impl Ep {
         })?;
         ep.stop_freed();
         flush_freed(|| ep.unfinished());
-        let end = ep.domain.begin_end();
+        let end = ep.context.begin_end();
         let taken = eps.take(handle, |_| Ok(()));
         let is_mine = taken.map(|ep| ep.end()).is_ok();
         drop(end);
         if !is_mine {
             // Another thread has taken the Endpoint out of the table, and ends it.
-            ep.domain.await_ends();
+            ep.context.await_ends();
         }
         Ok(())
     }

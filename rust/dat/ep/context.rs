@@ -60,7 +60,7 @@ pub(crate) struct EpContext {
     /// EVD of the events that the consumer does not want.
     pub(in crate::dat) sink: Arc<Evd>,
     /// Context of all EVDs but the asynchronous one.
-    pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
+    pub(in crate::dat) evd_context: Arc<evd::EvdContext>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
     /// Number of connections that were established.
@@ -85,8 +85,8 @@ impl EpContext {
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let (eps, srqs) = (receivers.eps.clone(), receivers.srqs.clone());
-        let evd_domain = evd::EvdContext::new(receivers, Some(async_evd.clone()))?;
-        let sink = Evd::sink(&ia.device()?, evd_domain.clone())?;
+        let evd_context = evd::EvdContext::new(receivers, Some(async_evd.clone()))?;
+        let sink = Evd::sink(&ia.device()?, evd_context.clone())?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
@@ -95,7 +95,7 @@ impl EpContext {
                 evds,
                 async_evd,
                 sink,
-                evd_domain,
+                evd_context,
                 connections: Atomic::new(0),
                 established: Atomic::new(0),
                 broken: Atomic::new(0),
