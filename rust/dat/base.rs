@@ -41,8 +41,8 @@ pub(super) use self::{
     },
     users::{
         InUse,
-        Shared,
-        Users, //
+        Usable,
+        UseCount, //
     },
 };
 

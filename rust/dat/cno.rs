@@ -23,14 +23,14 @@ pub(crate) use self::{
         Agent,
         Proxy, //
     },
-    async_wait::AsyncWait,
+    async_wait::CnoAsyncWait,
 };
 
 use super::base::{
     Object,
     Objects,
-    Shared,
-    Users, //
+    Usable,
+    UseCount, //
 };
 use crate::{
     dat::prelude::*,
@@ -136,7 +136,7 @@ pub(crate) struct Cno {
     sleepers: WaitQueue,
     waiters: Atomic<i32>,
     sources: Arc<dyn Sources>,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -177,7 +177,7 @@ impl Cno {
                 sleepers <- new_wait_queue!("Cno::sleepers"),
                 waiters: Atomic::new(0),
                 sources,
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Cno),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -350,8 +350,8 @@ impl Object for Cno {
     }
 }
 
-impl Shared for Cno {
-    fn users(&self) -> &Users {
+impl Usable for Cno {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use self::{
     config::{
         with_attributes,
         Attr,
-        Change,
+        EpChange,
         Handles,
         Qos,
         PARTS, //
@@ -54,7 +54,7 @@ pub(super) use self::{
         Receivers, //
     },
     data::{
-        Action,
+        LocalAction,
         LocalRequest, //
     },
     teardown::{

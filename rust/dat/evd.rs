@@ -48,7 +48,7 @@ mod wait;
 mod wakeup;
 
 pub(crate) use self::{
-    async_wait::AsyncWait,
+    async_wait::EvdAsyncWait,
     file::EvdFile,
     flags::Flags,
     upcall::{
@@ -72,8 +72,8 @@ pub(super) use self::{
     receives::ReceiveReports,
     share::CqShare,
     stream::{
+        CompletionStream, //
         JoinPermit,
-        Stream, //
     },
 };
 
@@ -82,15 +82,15 @@ use self::{
         CqState,
         Cqs, //
     },
-    queue::Queue,
+    queue::EventQueue,
     resize::Words,
     wakeup::Wakeup, //
 };
 use super::base::{
     Object,
     Objects,
-    Shared,
-    Users, //
+    Usable,
+    UseCount, //
 };
 use crate::{
     dat::prelude::*,
@@ -137,7 +137,7 @@ pub(crate) struct Evd {
     handle: u64,
     flags: Flags,
     #[pin]
-    queue: Queue,
+    queue: EventQueue,
     /// Right to take events from the ring, and to poll the completion queues.
     #[pin]
     consumer: Mutex<Consumer>,
@@ -147,7 +147,7 @@ pub(crate) struct Evd {
     #[pin]
     pump: Work<Evd>,
     context: Arc<EvdContext>,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -256,7 +256,7 @@ impl Evd {
             pin_init!(Self {
                 handle,
                 flags: config.flags,
-                queue <- Queue::new(config.qlen, ring, producer),
+                queue <- EventQueue::new(config.qlen, ring, producer),
                 consumer <- new_mutex!(
                     Consumer {
                         slots,
@@ -270,7 +270,7 @@ impl Evd {
                 wakeup <- Wakeup::new(),
                 pump <- new_work!("Evd::pump"),
                 context: config.context,
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Evd),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -358,8 +358,8 @@ impl Object for Evd {
     }
 }
 
-impl Shared for Evd {
-    fn users(&self) -> &Users {
+impl Usable for Evd {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

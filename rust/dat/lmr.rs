@@ -15,7 +15,7 @@ pub(super) use self::fast::{
     Fast,
     Inner as FastInner,
     Outstanding,
-    Prepared, //
+    PreparedRegistration, //
 };
 pub(super) use self::hint::hint;
 pub(crate) use self::{
@@ -32,8 +32,8 @@ use super::{
         InUse,
         Object,
         Objects,
-        Shared,
-        Users, //
+        Usable,
+        UseCount, //
     },
     pz::{
         Memory,
@@ -48,7 +48,7 @@ use crate::{
         fast_mr::{
             is_not_available,
             FastMr,
-            MappedMemory, //
+            RegionMemory, //
         },
         mr::{
             Access,
@@ -119,12 +119,12 @@ pub(crate) struct Lmr {
     handle: u64,
     role: Role,
     /// RMRs that are bound to this memory, and calls that register or invalidate it.
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
 /// MR of an LMR.
-enum Registration {
+enum MrKind {
     Process { _mr: Mr },
     Kernel { _region: Arc<FastMr> },
 }
@@ -132,10 +132,10 @@ enum Registration {
 /// Resources of an LMR. Dropped in this order.
 struct Backing {
     /// `None` for kernel memory without privileges of peers.
-    registration: Option<Registration>,
+    registration: Option<MrKind>,
     /// The same memory, for regions of RMRs and for other LMRs. That of a process is `None` until
     /// the first bind.
-    mapped: Option<MappedMemory>,
+    mapped: Option<RegionMemory>,
     lmr_context: u32,
     pz: InUse<Pz>,
 }
@@ -187,7 +187,7 @@ impl Lmr {
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        let registration = Registration::Process { _mr: mr };
+        let registration = MrKind::Process { _mr: mr };
         Self::build(regions, param, pz, Some(registration), Memory::Registered)
     }
 
@@ -196,7 +196,7 @@ impl Lmr {
         regions: &Arc<Objects<Self>>,
         param: Param,
         pz: InUse<Pz>,
-        registration: Option<Registration>,
+        registration: Option<MrKind>,
         memory: Memory,
     ) -> DatResult<(u64, Param)> {
         let entry = Objects::reserve(regions)?;
@@ -207,7 +207,7 @@ impl Lmr {
             memory,
             is_hidden: false,
         };
-        let mapped = region.memory.of_kernel().cloned().map(MappedMemory::Kernel);
+        let mapped = region.memory.of_kernel().cloned().map(RegionMemory::Kernel);
         pz.add_region(param.lmr_context, region)?;
         let handle = entry.handle().into_raw();
         let backing = Backing {
@@ -222,7 +222,7 @@ impl Lmr {
                 backing <- new_mutex!(Some(backing), "Lmr::backing"),
                 handle,
                 role: Role::Memory,
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -312,8 +312,8 @@ impl Object for Lmr {
     }
 }
 
-impl Shared for Lmr {
-    fn users(&self) -> &Users {
+impl Usable for Lmr {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }
@@ -330,7 +330,7 @@ impl Backing {
     /// Forbids posts to name memory of the kernel. Returns its LMR context; `None` for memory of a
     /// process.
     fn hide(&self) -> Option<u32> {
-        let is_of_kernel = matches!(self.mapped, Some(MappedMemory::Kernel(_)));
+        let is_of_kernel = matches!(self.mapped, Some(RegionMemory::Kernel(_)));
         is_of_kernel.then(|| {
             self.pz.hide_region(self.lmr_context, true);
             self.lmr_context

@@ -45,7 +45,7 @@ use self::{
         Arrival,
         DeliveryError, //
     },
-    cr::Request,
+    cr::RequestData,
     listener::Listener,
     point::Point,
     service_point::ServicePoint, //

@@ -28,8 +28,8 @@ use super::base::{
     Object,
     Objects,
     Segment,
-    Shared,
-    Users, //
+    Usable,
+    UseCount, //
 };
 use crate::{
     dat::prelude::*,
@@ -207,7 +207,7 @@ pub(crate) struct Pz {
     /// Key for DMA addresses, which are valid once the adapter has a reserved LMR.
     all_memory: AllMemory,
     ia: Arc<IaBase>,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -235,7 +235,7 @@ impl Pz {
                 bound <- new_spinlock_irq!(RBTree::new(), "Pz::bound"),
                 peers <- new_spinlock_irq!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Pz),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -391,8 +391,8 @@ impl Object for Pz {
     }
 }
 
-impl Shared for Pz {
-    fn users(&self) -> &Users {
+impl Usable for Pz {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -15,8 +15,8 @@ use super::{
         Segment, //
     },
     ep::{
-        Action,
         Ep,
+        LocalAction,
         LocalRequest, //
     },
     lmr::Lmr,
@@ -38,7 +38,7 @@ use crate::{
         memcg::Payer,
         task::{
             is_killed,
-            Context, //
+            CallContext, //
         },
     },
 };
@@ -142,14 +142,14 @@ impl Binding {
 }
 
 /// State of an RMR.
-enum State {
+enum RmrState {
     Unbound,
     Bound(Binding),
     /// A bind that runs beside the free is refused.
     Freed,
 }
 
-impl State {
+impl RmrState {
     /// Begins another state. Ends the bind of this one: see [`Binding::end`].
     fn replace(&mut self, new: Self, pz: &Pz) {
         if let Self::Bound(binding) = core::mem::replace(self, new) {
@@ -164,7 +164,7 @@ pub(crate) struct Rmr {
     handle: u64,
     pz: InUse<Pz>,
     #[pin]
-    state: Mutex<State>,
+    state: Mutex<RmrState>,
     _counted: Counted,
 }
 
@@ -187,7 +187,7 @@ impl Rmr {
             pin_init!(Self {
                 handle,
                 pz,
-                state <- new_mutex!(State::Unbound, "Rmr::state"),
+                state <- new_mutex!(RmrState::Unbound, "Rmr::state"),
                 _counted: Counted::new(census::Kind::Rmr),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -233,16 +233,16 @@ impl Rmr {
         let region = new.as_ref().map(|(new, _)| &new.region);
         let context = region.map_or(0, |region| region.key());
         let mut state = self.state.lock();
-        if matches!(*state, State::Freed) {
+        if matches!(*state, RmrState::Freed) {
             return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
         }
         let mut request = LocalRequest {
-            action: Action::Bind(self.handle, region),
+            action: LocalAction::Bind(self.handle, region),
             pz: self.pz.handle(),
             cookie: arguments.cookie,
             flags: arguments.flags,
         };
-        let is_made = ep.post_local(&mut request, Context::Process)?;
+        let is_made = ep.post_local(&mut request, CallContext::Process)?;
         if !is_made {
             // The Endpoint is disconnected: the event says that the bind was flushed.
             return Ok(context);
@@ -251,7 +251,7 @@ impl Rmr {
             self.pz.add_bound(room, new.bound());
             new
         });
-        state.replace(new.map_or(State::Unbound, State::Bound), &self.pz);
+        state.replace(new.map_or(RmrState::Unbound, RmrState::Bound), &self.pz);
         Ok(context)
     }
 
@@ -286,16 +286,16 @@ impl Rmr {
             ..Param::default()
         };
         match &*self.state.lock() {
-            State::Bound(binding) => binding.param,
-            State::Unbound | State::Freed => unbound,
+            RmrState::Bound(binding) => binding.param,
+            RmrState::Unbound | RmrState::Freed => unbound,
         }
     }
 
     /// Ends the bind.
     pub(super) fn release(&self) {
         let mut state = self.state.lock();
-        if matches!(*state, State::Bound(_)) {
-            state.replace(State::Unbound, &self.pz);
+        if matches!(*state, RmrState::Bound(_)) {
+            state.replace(RmrState::Unbound, &self.pz);
         }
     }
 }
@@ -306,6 +306,6 @@ impl Object for Rmr {
 
     /// Implements `dat_rmr_free`: the RMR context is not valid afterwards.
     fn shutdown(self: &Arc<Self>) {
-        self.state.lock().replace(State::Freed, &self.pz);
+        self.state.lock().replace(RmrState::Freed, &self.pz);
     }
 }

@@ -40,9 +40,9 @@ use super::{
         InUse,
         Object,
         Objects,
-        Shared,
         SlotStorage,
-        Users, //
+        Usable,
+        UseCount, //
     },
     evd::Evd,
     pz::Pz, //
@@ -129,7 +129,7 @@ pub(crate) struct Srq {
     pools: Mutex<Pools>,
     #[pin]
     inner: SpinLockIrq<Inner>,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -201,7 +201,7 @@ impl Srq {
                 watermark: Watermark::new(async_evd.clone()),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock_irq!(inner, "Srq::inner"),
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Srq),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -352,8 +352,8 @@ impl Object for Srq {
     }
 }
 
-impl Shared for Srq {
-    fn users(&self) -> &Users {
+impl Usable for Srq {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         DmaPages,
         Pages, //
     },
-    sys::task::Context,
+    sys::task::CallContext,
 };
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
@@ -86,21 +86,21 @@ fn pages(mem_type: u32, region: bindings::DAT_REGION_DESCRIPTION) -> DatResult<P
 fn with_both<R>(
     lmr: KernelHandle,
     ep: KernelHandle,
-    call: impl FnOnce(&Ia, (&Lmr, &Ep), Context) -> DatResult<R>,
+    call: impl FnOnce(&Ia, (&Lmr, &Ep), CallContext) -> DatResult<R>,
 ) -> DatResult<R> {
     let is_one = lmr.adapter() == ep.adapter();
     let unless_two = || {
         let other = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp);
         is_one.then_some(()).ok_or(other)
     };
-    match Context::current() {
-        Context::Process => {
+    match CallContext::current() {
+        CallContext::Process => {
             let (adapter, lmr) = Adapter::find::<Lmr>(lmr)?;
             unless_two()?;
             let ep = Adapter::object::<Ep>(ep)?;
-            call(&adapter.ia, (&lmr, &ep), Context::Process)
+            call(&adapter.ia, (&lmr, &ep), CallContext::Process)
         }
-        Context::Atomic => {
+        CallContext::Atomic => {
             let guard = rcu::read_lock();
             let number = lmr.adapter();
             let lmr = Adapter::borrow::<Lmr>(&guard, lmr)?;
@@ -111,7 +111,7 @@ fn with_both<R>(
                 Kind::InvalidHandle,
                 Subtype::InvalidHandleLmr,
             ))?;
-            call(ia, (lmr, ep), Context::Atomic)
+            call(ia, (lmr, ep), CallContext::Atomic)
         }
     }
 }

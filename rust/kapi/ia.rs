@@ -7,8 +7,8 @@ use super::{
         count,
         export,
         raw_address,
+        CText, //
         Out,
-        Text, //
     },
     region::MEM_TYPES,
     registry::Adapter, //
@@ -129,7 +129,7 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
 export! {
     /// `dat_ia_openv`.
     fn dat_ia_openv(
-        name: Text,
+        name: CText,
         qlen: i32,
         async_evd: Out<*mut c_void>,
         ia: Out<*mut c_void>,

@@ -115,14 +115,14 @@ pub(crate) trait RecordFile: Send + Sync + 'static {
 
 /// Operations that a file allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum OpenMode {
     /// `O_RDONLY`.
     Read,
     /// `O_RDWR`.
     ReadWrite,
 }
 
-impl Access {
+impl OpenMode {
     fn flags(self) -> u32 {
         match self {
             Self::Read => bindings::O_RDONLY,
@@ -148,7 +148,7 @@ impl PendingFile {
     pub(crate) fn new<T: RecordFile>(
         name: &'static CStr,
         object: Arc<T>,
-        access: Access,
+        access: OpenMode,
     ) -> Result<Self> {
         let number = FileDescriptorReservation::get_unused_fd_flags(bindings::O_CLOEXEC)?;
         let object = object.into_foreign();

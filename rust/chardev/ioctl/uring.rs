@@ -28,7 +28,7 @@ use crate::{
     sys::uring::{
         self,
         Command,
-        Request,
+        CommandRequest,
         Task, //
     },
 };
@@ -47,7 +47,7 @@ use kernel::{
 struct Issued<'a> {
     client: &'a Client,
     command: &'a Command<'a>,
-    request: &'a Request,
+    request: &'a CommandRequest,
     /// Address and size of the message.
     place: (UserPtr, usize),
 }
@@ -62,7 +62,7 @@ struct Issued<'a> {
 pub(in crate::chardev) fn issue(
     client: &Client,
     command: &Command<'_>,
-    request: &Request,
+    request: &CommandRequest,
 ) -> Result<i32> {
     let message = usize::try_from(request.message()?).map_err(|_| EFAULT)?;
     let op = request.op();

@@ -8,10 +8,10 @@ mod walk;
 
 pub(crate) use self::walk::Until;
 
-use self::storage::Storage;
+use self::storage::EntryStorage;
 use super::users::{
     InUse,
-    Shared, //
+    Usable, //
 };
 use crate::{
     dat::prelude::*,
@@ -76,7 +76,7 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
 
 /// Fields of [`Objects`] protected by its lock.
 struct Inner<T> {
-    table: HandleTable<Arc<T>, Storage<T>>,
+    table: HandleTable<Arc<T>, EntryStorage<T>>,
     /// The Interface Adapter is being closed, or its device is removed: no more objects are added.
     closed: bool,
     /// Charges of the user for the entries in use.
@@ -121,11 +121,11 @@ impl<T> Inner<T> {
 
     /// Takes the storage of a closed, empty table. Open files of EVDs keep the table itself. The
     /// caller drops the storage after the lock.
-    fn take_unused(&mut self) -> Storage<T> {
+    fn take_unused(&mut self) -> EntryStorage<T> {
         if !self.closed {
-            return Storage::new();
+            return EntryStorage::new();
         }
-        self.table.replace_unused(Storage::new())
+        self.table.replace_unused(EntryStorage::new())
     }
 }
 
@@ -159,7 +159,7 @@ impl<T: Object> Objects<T> {
 
     fn with_lookups(user: &User, lookups: Option<RcuTable<T>>) -> DatResult<Arc<Self>> {
         let inner = Inner {
-            table: HandleTable::new(Storage::new(), random_u64()),
+            table: HandleTable::new(EntryStorage::new(), random_u64()),
             closed: false,
             entries: VariableCharge::new(user.clone(), Item::Object),
         };
@@ -209,7 +209,7 @@ impl<T: Object> Objects<T> {
             };
             // Other threads may grow the table in the meantime. The table keeps the longest
             // storage.
-            let other = Storage::with_room(wanted, flags)?;
+            let other = EntryStorage::with_room(wanted, flags)?;
             let left_over = self.inner.lock().table.storage_mut().move_into(other);
             drop(left_over);
         }
@@ -242,7 +242,7 @@ impl<T: Object> Objects<T> {
     /// INVALID_HANDLE with `subtype`.
     pub(in crate::dat) fn use_as(&self, handle: u64, subtype: Subtype) -> DatResult<InUse<T>>
     where
-        T: Shared,
+        T: Usable,
     {
         let inner = self.inner.lock();
         let found = inner.get(handle).cloned();

@@ -27,7 +27,7 @@ impl HasHead for Cno {
 }
 
 /// Wait on a CNO without a thread. The drop ends the wait.
-pub(crate) struct AsyncWait {
+pub(crate) struct CnoAsyncWait {
     cno: Arc<Cno>,
     /// Value of `Inner::deserted` when the wait began.
     deserted: u32,
@@ -37,7 +37,7 @@ pub(crate) struct AsyncWait {
     _count: WaiterCount<Arc<Cno>>,
 }
 
-impl AsyncWait {
+impl CnoAsyncWait {
     /// Becomes a waiter of the CNO.
     pub(crate) fn new(cno: Arc<Cno>) -> Self {
         let count = WaiterCount::new(cno.clone());
@@ -50,7 +50,7 @@ impl AsyncWait {
         }
     }
 
-    /// Lets triggers call `waker`. A [look](AsyncWait::look) has to follow.
+    /// Lets triggers call `waker`. A [look](CnoAsyncWait::look) has to follow.
     ///
     /// Context: process; sleeps.
     ///

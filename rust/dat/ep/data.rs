@@ -24,7 +24,7 @@ pub(crate) use self::post::{
 };
 
 pub(in crate::dat) use self::local::{
-    Action,
+    LocalAction,
     LocalRequest, //
 };
 

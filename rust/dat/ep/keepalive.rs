@@ -25,8 +25,8 @@ use crate::{
         device::Transport,
         wr::{
             Remote,
-            Request,
             SendFlags,
+            SendRequest,
             SgList, //
         },
     },
@@ -104,9 +104,9 @@ impl Ep {
             Transport::Iwarp => {
                 // A read over iWARP has one segment, also if it is empty.
                 let _ = list.push(0, 0, 0);
-                Request::RdmaRead(Remote::NOWHERE)
+                SendRequest::RdmaRead(Remote::NOWHERE)
             }
-            _ => Request::RdmaWrite(Remote::NOWHERE),
+            _ => SendRequest::RdmaWrite(Remote::NOWHERE),
         };
         let slot = inner.probe_slot();
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());

@@ -48,7 +48,7 @@ impl HasLoneWaiter for Evd {
 }
 
 /// Wait on an EVD without a thread. It is the EVD's only waiter until the drop.
-pub(crate) struct AsyncWait {
+pub(crate) struct EvdAsyncWait {
     evd: Arc<Evd>,
     threshold: u32,
     // The following fields are dropped in this order.
@@ -57,7 +57,7 @@ pub(crate) struct AsyncWait {
     _leaving: ReenableTriggers<Arc<Evd>>,
 }
 
-impl AsyncWait {
+impl EvdAsyncWait {
     /// Becomes the waiter of `evd`, for `threshold` events. Fails as [`Evd::wait`] does before it
     /// sleeps.
     ///
@@ -88,7 +88,7 @@ impl AsyncWait {
         &self.evd
     }
 
-    /// Lets wake-ups call `waker`. A [look](AsyncWait::look) has to follow.
+    /// Lets wake-ups call `waker`. A [look](EvdAsyncWait::look) has to follow.
     ///
     /// Context: process; sleeps.
     ///

@@ -24,8 +24,8 @@ use crate::{
         ring_size, //
     },
     rdma::wc::{
-        Batch,
         Wc, //
+        WcBatch,
     },
 };
 
@@ -69,7 +69,7 @@ impl Evd {
     /// Polls the next completion.
     #[inline(always)]
     fn drain_one(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
-        let mut batch = Batch::<1>::new();
+        let mut batch = WcBatch::<1>::new();
         let [completion] = queue.cq.poll(&mut batch, 1) else {
             self.release_given_up(queue.room.found_empty());
             return Polled::Empty;
@@ -87,7 +87,7 @@ impl Evd {
     /// As [`Evd::drain_cq`], for all cases.
     #[inline(never)]
     fn drain_batches(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
-        let mut batch = Batch::<{ ring_size::BATCH }>::new();
+        let mut batch = WcBatch::<{ ring_size::BATCH }>::new();
         while direct.may_continue() {
             // Producers may take this room in the meantime. The completions are then queued beyond
             // the queue length.

@@ -33,8 +33,8 @@ use crate::{
         ring_size::BATCH, //
     },
     rdma::wc::{
-        Batch,
         Wc, //
+        WcBatch,
     },
     sys::memcg::Payer,
 };
@@ -273,7 +273,7 @@ impl Evd {
 
     /// Polls the CQs into the spill.
     fn spill(&self, cqs: &mut Cqs) -> SpillEnd {
-        let mut batch = Batch::<BATCH>::new();
+        let mut batch = WcBatch::<BATCH>::new();
         let mut budget = usize::try_from(BUDGET).unwrap_or(usize::MAX);
         let Cqs { list, spill, .. } = cqs;
         for queue in list.iter() {

@@ -18,7 +18,7 @@ use crate::{
         cno::Agent,
         ep::{
             self,
-            Change,
+            EpChange,
             Handles, //
         },
         evd::{
@@ -321,7 +321,7 @@ impl Ia {
     ///
     /// - Errors of [`Ia::create_ep`] for handles.
     /// - Errors of [`Ep::modify`].
-    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &Change) -> DatResult<ep::Attr> {
+    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &EpChange) -> DatResult<ep::Attr> {
         ep.modify(change, self.use_parts(&change.handles, change.parts)?)
     }
 }

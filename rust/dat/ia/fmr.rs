@@ -11,7 +11,7 @@ use super::{
 use crate::{
     dat::{
         ep::{
-            Action,
+            LocalAction,
             LocalRequest, //
         },
         lmr::{
@@ -21,7 +21,7 @@ use crate::{
         prelude::*,
     },
     rdma::dma_pages::DmaPages,
-    sys::task::Context,
+    sys::task::CallContext,
 };
 
 impl Ia {
@@ -38,7 +38,7 @@ impl Ia {
     /// Implements `dat_lmr_fmr`. `map` maps the pages for the device. Returns the LMR context and
     /// the RMR context, which are valid for each later request of the Endpoint.
     ///
-    /// Context: any. Sleeps in [`Context::Process`] only.
+    /// Context: any. Sleeps in [`CallContext::Process`] only.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Ia {
         (lmr, ep): (&Lmr, &Ep),
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
-        context: Context,
+        context: CallContext,
     ) -> DatResult<(u32, u32)> {
         let fast = lmr.fast()?;
         if fmr.has_remote_atomics() && !self.attr().extensions.has_atomics() {
@@ -62,7 +62,7 @@ impl Ia {
         let registered = fast.prepare(fmr, map, context).and_then(|mut prepared| {
             let (pz, contexts) = (prepared.pz(), prepared.contexts());
             let mut request = LocalRequest {
-                action: Action::Register(&mut prepared),
+                action: LocalAction::Register(&mut prepared),
                 pz,
                 cookie: fmr.cookie,
                 flags: fmr.flags,
@@ -76,10 +76,10 @@ impl Ia {
 
     /// Returns the error to report. After the removal of the device the memory and the connection
     /// are gone, too, but the removal is the error to report, if the caller may sleep to find out.
-    fn why_refused(&self, error: DatError, context: Context) -> DatError {
+    fn why_refused(&self, error: DatError, context: CallContext) -> DatError {
         match context {
-            Context::Process => self.base.device().map_or_else(|gone| gone, |_| error),
-            Context::Atomic => error,
+            CallContext::Process => self.base.device().map_or_else(|gone| gone, |_| error),
+            CallContext::Atomic => error,
         }
     }
 
@@ -96,12 +96,12 @@ impl Ia {
         (lmr, ep): (&Lmr, &Ep),
         cookie: u64,
         flags: u32,
-        context: Context,
+        context: CallContext,
     ) -> DatResult {
         let fast = lmr.fast()?;
         self.settle(fast, context);
         let mut request = LocalRequest {
-            action: Action::Invalidate(fast),
+            action: LocalAction::Invalidate(fast),
             pz: lmr.query().pz,
             cookie,
             flags,
@@ -136,7 +136,7 @@ impl Ia {
     fn free_lmr_unless(&self, lmr: u64, is_used: impl Fn(u32) -> bool) -> DatResult {
         let lmr = self.get::<Lmr>(lmr)?;
         if let Ok(fast) = lmr.fast() {
-            self.settle(fast, Context::Process);
+            self.settle(fast, CallContext::Process);
         }
         lmr.free(&self.lmrs, is_used)
     }
@@ -167,7 +167,7 @@ impl Ia {
 
     /// Drains the completion of a suppressed request that the state of an LMR waits for. The
     /// consumer may never dequeue it. Does nothing in a context that cannot sleep.
-    fn settle(&self, fast: &Fast, context: Context) {
+    fn settle(&self, fast: &Fast, context: CallContext) {
         if !context.may_sleep() {
             return;
         }

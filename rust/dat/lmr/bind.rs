@@ -19,7 +19,7 @@ use crate::{
     rdma::{
         fast_mr::{
             FastMr,
-            MappedMemory, //
+            RegionMemory, //
         },
         pd::Pd, //
     },
@@ -61,7 +61,7 @@ impl Lmr {
     ///
     /// The lock is released meanwhile: a page may take as long as a file system of a process likes,
     /// and the removal of the device takes the lock.
-    fn mapped(&self) -> DatResult<(MappedMemory, Arc<Pd>)> {
+    fn mapped(&self) -> DatResult<(RegionMemory, Arc<Pd>)> {
         let (mapped, pd) = self.backing()?;
         if let Some(mapped) = mapped {
             return Ok((mapped, pd));
@@ -70,7 +70,7 @@ impl Lmr {
         let pinned = pd
             .pin(start, length, access(self.param.privileges)?)
             .map_err(refused)?;
-        let pinned = MappedMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
+        let pinned = RegionMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
         let mut backing = self.backing.lock();
         let Some(backing) = &mut *backing else {
             return Err(DatError::device());
@@ -81,7 +81,7 @@ impl Lmr {
     }
 
     /// Returns the memory, unless it has yet to be pinned, and its protection domain.
-    fn backing(&self) -> DatResult<(Option<MappedMemory>, Arc<Pd>)> {
+    fn backing(&self) -> DatResult<(Option<RegionMemory>, Arc<Pd>)> {
         let backing = self.backing.lock();
         let backing = backing.as_ref().ok_or(DatError::device())?;
         Ok((backing.mapped.clone(), backing.pz.pd()?))

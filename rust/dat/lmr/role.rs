@@ -13,7 +13,7 @@ use crate::{
         base::{
             InUse,
             Objects,
-            Users, //
+            UseCount, //
         },
         prelude::*,
         pz::{
@@ -147,7 +147,7 @@ impl Lmr {
                 backing <- new_mutex!(None, "Lmr::backing"),
                 handle,
                 role,
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
             GFP_KERNEL_ACCOUNT,

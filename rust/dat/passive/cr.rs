@@ -54,7 +54,7 @@ use kernel::{
 
 /// Contents of a peer's request.
 #[derive(Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct RequestData {
     /// Address at which the request arrived.
     local: SockAddr,
     remote: SockAddr,
@@ -63,7 +63,7 @@ pub(super) struct Request {
     data: PrivateData,
 }
 
-impl Request {
+impl RequestData {
     /// Creates the contents of the request that arrived with an ID.
     pub(super) fn new(id: &NewId<'_>, conn_qual: u64, data: PrivateData) -> Self {
         let (local, remote) = id.addresses();
@@ -80,7 +80,7 @@ impl Request {
 #[pin_data]
 pub(crate) struct Cr {
     backlog_slot: BacklogSlot,
-    pub(super) request: Request,
+    pub(super) request: RequestData,
     /// Endpoint of the provider, or the reserved one; `None` if the consumer supplies one.
     ep: Option<Arc<Ep>>,
     /// `None` once answered, or once the device was removed.
@@ -101,7 +101,7 @@ impl Cr {
     /// Creates a request that has no ID yet.
     pub(super) fn new(
         backlog_slot: BacklogSlot,
-        request: Request,
+        request: RequestData,
         ep: Option<Arc<Ep>>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
@@ -178,7 +178,7 @@ impl Cr {
             Ok(())
         })?;
         let id = memory.write(taken.ok_or(DatError::internal())?).into();
-        let Request {
+        let RequestData {
             remote, conn_qual, ..
         } = cr.request;
         ep.accept(id, life, remote, conn_qual, data);

@@ -4,7 +4,7 @@
 
 use super::{
     point::{
-        Endpoints,
+        EpOrigin,
         PointConfig,
         DEFAULT_BACKLOG, //
     },
@@ -95,7 +95,7 @@ impl Csp {
         let config = PointConfig {
             evd,
             backlog: DEFAULT_BACKLOG,
-            endpoints: Endpoints::Consumer,
+            endpoints: EpOrigin::Consumer,
             once: false,
         };
         let point = Point::open(context, csps, listener, config).map_err(port_in_use)?;

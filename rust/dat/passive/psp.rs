@@ -4,7 +4,7 @@
 
 use super::{
     point::{
-        Endpoints,
+        EpOrigin,
         PointConfig,
         DEFAULT_BACKLOG,
         MAX_BACKLOG, //
@@ -98,8 +98,8 @@ impl Psp {
             evd,
             backlog,
             endpoints: match supplier {
-                EpSupplier::Consumer => Endpoints::Consumer,
-                EpSupplier::Provider => Endpoints::Provider,
+                EpSupplier::Consumer => EpOrigin::Consumer,
+                EpSupplier::Provider => EpOrigin::Provider,
             },
             once: false,
         };
@@ -118,8 +118,8 @@ impl Psp {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
             supplier: match self.point.endpoints() {
-                Endpoints::Provider => EpSupplier::Provider,
-                Endpoints::Consumer | Endpoints::Reserved(_) => EpSupplier::Consumer,
+                EpOrigin::Provider => EpSupplier::Provider,
+                EpOrigin::Consumer | EpOrigin::Reserved(_) => EpSupplier::Consumer,
             },
             backlog: self.point.backlog(),
         }

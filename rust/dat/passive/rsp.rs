@@ -4,7 +4,7 @@
 
 use super::{
     point::{
-        Endpoints,
+        EpOrigin,
         PointConfig, //
     },
     service_point::service_point,
@@ -58,9 +58,9 @@ impl Rsp {
         let endpoints = match ep {
             Some(ep) => {
                 ep.reserve()?;
-                Endpoints::Reserved(ep)
+                EpOrigin::Reserved(ep)
             }
-            None => Endpoints::Provider,
+            None => EpOrigin::Provider,
         };
         let config = PointConfig {
             evd,
@@ -77,8 +77,8 @@ impl Rsp {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
             ep: match self.point.endpoints() {
-                Endpoints::Reserved(ep) => ep.handle(),
-                Endpoints::Consumer | Endpoints::Provider => 0,
+                EpOrigin::Reserved(ep) => ep.handle(),
+                EpOrigin::Consumer | EpOrigin::Provider => 0,
             },
         }
     }

@@ -15,8 +15,8 @@ use crate::{
             receives,
             requests,
             Attr,
-            Change,
             Ep,
+            EpChange,
             EpContext,
             EpQp,
             Inner,
@@ -152,7 +152,7 @@ impl Ep {
     ///   from it.
     pub(in crate::dat) fn modify(
         self: &Arc<Self>,
-        change: &Change,
+        change: &EpChange,
         mut new: Parts,
     ) -> DatResult<Attr> {
         // Objects that were replaced, or not put in place, are dropped after the locks.
@@ -197,7 +197,7 @@ impl Ep {
     ///
     /// INVALID_STATE with the state's subtype once connecting, or (watermark) for another EVD for
     /// receives while the Endpoint has a high watermark.
-    fn plan(&self, change: &Change, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
+    fn plan(&self, change: &EpChange, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
         let inner = self.inner.lock();
         step(inner.phase, Call::Configured.into())?;
         if inner.watch.is_some() && inner.parts.moves_receives(new) {

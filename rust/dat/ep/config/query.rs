@@ -31,7 +31,7 @@ pub(crate) struct Param {
 }
 
 /// Status that [`Ep::status`] returns.
-pub(crate) struct Status {
+pub(crate) struct EpStatus {
     pub(crate) state: State,
     pub(crate) receives: u32,
     pub(crate) requests: u32,
@@ -60,10 +60,10 @@ impl Ep {
     ///
     /// Posts a marker after unsignalled requests: a consumer may poll the status until its requests
     /// have completed.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> EpStatus {
         let mut inner = self.inner.lock();
         self.close_end_if_connected(&mut inner);
-        Status {
+        EpStatus {
             state: inner.phase.state(),
             receives: inner.receives_outstanding(),
             requests: inner.requests.outstanding_of_consumer(),

@@ -44,9 +44,9 @@ use kernel::{
 const SUPPRESSED_MS: u32 = 100;
 
 /// LMR contexts of the DTOs of one queue.
-pub(in crate::dat::ep) struct Queue(Contexts);
+pub(in crate::dat::ep) struct NamedQueue(Contexts);
 
-impl Queue {
+impl NamedQueue {
     /// Stores the contexts of the DTO that was posted in a slot.
     #[inline(always)]
     pub(super) fn name(&mut self, slot: u32, local: &[Segment]) {
@@ -56,16 +56,16 @@ impl Queue {
 
 /// LMR contexts of the DTOs of an Endpoint.
 pub(in crate::dat::ep) struct Named {
-    pub(super) receives: Queue,
-    pub(super) requests: Queue,
+    pub(super) receives: NamedQueue,
+    pub(super) requests: NamedQueue,
 }
 
 impl Named {
     /// Keeps no contexts.
     pub(in crate::dat::ep) const fn none() -> Self {
         Self {
-            receives: Queue(Contexts::new(0, ContextStorage::none())),
-            requests: Queue(Contexts::new(0, ContextStorage::none())),
+            receives: NamedQueue(Contexts::new(0, ContextStorage::none())),
+            requests: NamedQueue(Contexts::new(0, ContextStorage::none())),
         }
     }
 

@@ -8,7 +8,7 @@
 //! events that are the oldest then.
 
 use super::{
-    sleepers::Sleepers,
+    sleepers::FileSleepers,
     EvdFile, //
 };
 use crate::{
@@ -168,9 +168,9 @@ impl Evd {
 }
 
 /// A thread that reads, until the drop.
-struct Reader<'a, 'to, 'iter, 'data> {
+struct EventReader<'a, 'to, 'iter, 'data> {
     evd: &'a Arc<Evd>,
-    sleepers: &'a Sleepers,
+    sleepers: &'a FileSleepers,
     to: &'to mut RecordDest<'iter, 'data>,
     blocking: Blocking,
     heard: Heard,
@@ -181,7 +181,7 @@ struct Reader<'a, 'to, 'iter, 'data> {
 ///
 /// An event wakes one read. That one may be interrupted, or take another event, or its memory may
 /// never come.
-fn pass_on(evd: &Arc<Evd>, sleepers: &Sleepers) {
+fn pass_on(evd: &Arc<Evd>, sleepers: &FileSleepers) {
     if !sleepers.readers().has_sleepers() {
         return;
     }
@@ -191,7 +191,7 @@ fn pass_on(evd: &Arc<Evd>, sleepers: &Sleepers) {
     }
 }
 
-impl Waiter for Reader<'_, '_, '_, '_> {
+impl Waiter for EventReader<'_, '_, '_, '_> {
     type Output = Result;
 
     fn queued(&self) -> u32 {
@@ -241,7 +241,7 @@ impl Waiter for Reader<'_, '_, '_, '_> {
     }
 }
 
-impl Drop for Reader<'_, '_, '_, '_> {
+impl Drop for EventReader<'_, '_, '_, '_> {
     /// Passes remaining events to another reader.
     fn drop(&mut self) {
         if self.has_slept {
@@ -261,7 +261,7 @@ impl EvdFile {
         let Some(evd) = self.evd() else {
             return Ok(());
         };
-        let mut reader = Reader {
+        let mut reader = EventReader {
             evd: &evd,
             sleepers: &self.sleepers,
             to,

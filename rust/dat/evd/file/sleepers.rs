@@ -26,7 +26,7 @@ use kernel::sync::atomic::{
 
 /// Sleepers on the files of an EVD. The EVD and its files share it.
 #[pin_data]
-pub(in crate::dat::evd) struct Sleepers {
+pub(in crate::dat::evd) struct FileSleepers {
     /// Reads, and polls of all kinds.
     #[pin]
     readers: WaitQueue,
@@ -43,7 +43,7 @@ pub(in crate::dat::evd) struct Sleepers {
     files: Atomic<u32>,
 }
 
-impl Sleepers {
+impl FileSleepers {
     /// Creates it without files.
     ///
     /// # Errors
@@ -52,8 +52,8 @@ impl Sleepers {
     pub(super) fn new() -> DatResult<Arc<Self>> {
         Ok(Arc::pin_init(
             pin_init!(Self {
-                readers <- new_wait_queue!("Sleepers::readers"),
-                writers <- new_wait_queue!("Sleepers::writers"),
+                readers <- new_wait_queue!("FileSleepers::readers"),
+                writers <- new_wait_queue!("FileSleepers::writers"),
                 events: Bell::new(),
                 room: Bell::new(),
                 wants_room: AtomicBool::new(false),

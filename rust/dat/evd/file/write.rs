@@ -3,7 +3,7 @@
 //! Writes software events to a file of an Event Dispatcher (EVD).
 
 use super::{
-    sleepers::Sleepers,
+    sleepers::FileSleepers,
     EvdFile, //
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 /// A thread that posts a software event.
 struct Writer<'a> {
     evd: &'a Arc<Evd>,
-    sleepers: &'a Sleepers,
+    sleepers: &'a FileSleepers,
     pointer: u64,
     blocking: Blocking,
     heard: Heard,
