@@ -97,7 +97,7 @@ impl Inner {
 
     /// Reports an event of the EVD in this slot to the agent; `is_trigger` if it has triggered the
     /// CNO.
-    fn tell_agent(&mut self, slot: SlotIndex, is_trigger: bool) {
+    fn notify_agent(&mut self, slot: SlotIndex, is_trigger: bool) {
         match &self.agent {
             Some(Agent::EventFd(eventfd)) => {
                 if self.table.add_for_agent(slot, is_trigger) {
@@ -114,7 +114,7 @@ impl Inner {
     }
 
     /// Reports a trigger by the consumer to the agent.
-    fn tell_agent_of_consumer(&mut self) {
+    fn notify_agent_of_consumer_trigger(&mut self) {
         match &self.agent {
             Some(Agent::EventFd(eventfd)) => {
                 self.table.add_by_consumer_for_agent();
@@ -211,8 +211,8 @@ impl Cno {
             let old = core::mem::replace(&mut inner.agent, agent);
             inner.table.replace_agent();
             match inner.table.first_triggered() {
-                Some(first) => inner.tell_agent(first, true),
-                None if inner.triggered_by_consumer => inner.tell_agent_of_consumer(),
+                Some(first) => inner.notify_agent(first, true),
+                None if inner.triggered_by_consumer => inner.notify_agent_of_consumer_trigger(),
                 None => {}
             }
             old
@@ -225,7 +225,7 @@ impl Cno {
         {
             let mut inner = self.inner.lock();
             inner.triggered_by_consumer = true;
-            inner.tell_agent_of_consumer();
+            inner.notify_agent_of_consumer_trigger();
         }
         self.sleepers.wake_one();
     }
@@ -239,7 +239,7 @@ impl Cno {
         {
             let mut inner = self.inner.lock();
             let is_trigger = inner.table.trigger(slot);
-            inner.tell_agent(slot, is_trigger);
+            inner.notify_agent(slot, is_trigger);
             if !is_trigger {
                 return;
             }

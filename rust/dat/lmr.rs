@@ -247,13 +247,13 @@ impl Lmr {
     pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
         let freed = {
             let mut backing = self.backing.lock();
-            let hidden = backing.as_ref().map(Backing::hide);
+            let hidden = backing.as_ref().map(Backing::forbid_posts);
             if hidden.flatten().is_some_and(is_used) {
-                backing.as_ref().map(Backing::show);
+                backing.as_ref().map(Backing::allow_posts);
                 return Err(in_use());
             }
             if let Err(error) = lmrs.take(self.handle, Self::may_free) {
-                backing.as_ref().map(Backing::show);
+                backing.as_ref().map(Backing::allow_posts);
                 return Err(error);
             }
             backing.take()
@@ -329,7 +329,7 @@ impl Drop for Backing {
 impl Backing {
     /// Forbids posts to name memory of the kernel. Returns its LMR context; `None` for memory of a
     /// process.
-    fn hide(&self) -> Option<u32> {
+    fn forbid_posts(&self) -> Option<u32> {
         let is_of_kernel = matches!(self.mapped, Some(RegionMemory::Kernel(_)));
         is_of_kernel.then(|| {
             self.pz.hide_region(self.lmr_context, true);
@@ -338,7 +338,7 @@ impl Backing {
     }
 
     /// Allows posts to name the memory again.
-    fn show(&self) {
+    fn allow_posts(&self) {
         self.pz.hide_region(self.lmr_context, false);
     }
 }

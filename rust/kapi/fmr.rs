@@ -83,7 +83,7 @@ fn pages(mem_type: u32, region: bindings::DAT_REGION_DESCRIPTION) -> DatResult<P
 /// # Errors
 ///
 /// INVALID_HANDLE (LMR or Endpoint), also for objects of two adapters.
-fn with_both<R>(
+fn with_lmr_and_ep<R>(
     lmr: KernelHandle,
     ep: KernelHandle,
     call: impl FnOnce(&Ia, (&Lmr, &Ep), CallContext) -> DatResult<R>,
@@ -161,7 +161,7 @@ export! {
         // SAFETY: The header obliges the consumer to pass a list of `npages` elements, and to keep
         // the memory until the registration has ended.
         let map = |list: &mut DmaPages| unsafe { list.map(pages, npages, write) };
-        let contexts = with_both(lmr, ep, |ia, both, context| {
+        let contexts = with_lmr_and_ep(lmr, ep, |ia, both, context| {
             ia.register_lmr(both, &fmr, map, context)
         })?;
         lmr_context.put(contexts.0);
@@ -178,7 +178,7 @@ export! {
     ) {
         // SAFETY: Every bit pattern is a valid cookie.
         let cookie = unsafe { cookie.as_64 };
-        with_both(lmr, ep, |ia, both, context| ia.invalidate_lmr(both, cookie, flags, context))
+        with_lmr_and_ep(lmr, ep, |ia, both, context| ia.invalidate_lmr(both, cookie, flags, context))
     }
 
     /// `dat_ia_reserved_lmr`.

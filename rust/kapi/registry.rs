@@ -97,7 +97,7 @@ pub(super) struct Adapter {
 }
 
 /// Handle that no object has.
-const NOBODY: u64 = u64::MAX;
+const NO_OBJECT: u64 = u64::MAX;
 
 fn invalid(subtype: Subtype) -> DatError {
     DatError::new(Kind::InvalidHandle, subtype)
@@ -168,15 +168,15 @@ impl Adapter {
         Ok(())
     }
 
-    /// Calls `look` on the IA with this number while its slot is locked. Returns `None` if there is
-    /// no such IA.
+    /// Calls `action` on the IA with this number while its slot is locked. Returns `None` if there
+    /// is no such IA.
     ///
-    /// `look` must be short and must not close an IA.
+    /// `action` must be short and must not close an IA.
     #[inline(always)]
-    fn within<R>(number: u32, look: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
+    fn within<R>(number: u32, action: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
         let slot = ADAPTERS.slot(number)?.lock();
         let ia = slot.ia.as_ref().filter(|_| slot.number == number)?;
-        Some(look(ia))
+        Some(action(ia))
     }
 
     /// Returns the adapter with this number.
@@ -288,9 +288,9 @@ impl Adapter {
             return 0;
         }
         if handle.adapter() != self.number {
-            return NOBODY;
+            return NO_OBJECT;
         }
-        self.ia.whole(handle).map_or(NOBODY, Handle::into_raw)
+        self.ia.whole(handle).map_or(NO_OBJECT, Handle::into_raw)
     }
 
     /// Converts a handle of this adapter's table to the consumer's handle.

@@ -50,7 +50,7 @@ impl CnoAsyncWait {
         }
     }
 
-    /// Lets triggers call `waker`. A [look](CnoAsyncWait::look) has to follow.
+    /// Lets triggers call `waker`. A [poll](CnoAsyncWait::poll) has to follow.
     ///
     /// Context: process; sleeps.
     ///
@@ -70,7 +70,7 @@ impl CnoAsyncWait {
     /// # Errors
     ///
     /// ABORT: see [`Cno::wait`].
-    pub(crate) fn look(&mut self) -> Poll<DatResult<u64>> {
+    pub(crate) fn poll(&mut self) -> Poll<DatResult<u64>> {
         loop {
             self.cno.recheck();
             let taken = self.cno.inner.lock().take(self.deserted);

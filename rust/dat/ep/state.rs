@@ -59,7 +59,7 @@ impl Ep {
         }
         if held_receives && !phase.holds_receives() {
             // The caller continues by its effects, or later: see [`Ep::settle`].
-            inner.release_held_if_due(self.handle());
+            inner.report_held_if_allowed(self.handle());
         }
         if effects.report_broken {
             self.report_broken();
@@ -213,7 +213,7 @@ impl Ep {
     /// executes the effects that follow once nothing is outstanding, if any.
     pub(super) fn settle(self: &Arc<Self>) {
         // One batch in each critical section.
-        while self.inner.lock().release_held_if_due(self.handle()) {}
+        while self.inner.lock().report_held_if_allowed(self.handle()) {}
         // A demand that is over is dropped after the lock.
         let (pending, _ended_demand) = {
             let mut inner = self.inner.lock();

@@ -88,7 +88,7 @@ impl EvdAsyncWait {
         &self.evd
     }
 
-    /// Lets wake-ups call `waker`. A [look](EvdAsyncWait::look) has to follow.
+    /// Lets wake-ups call `waker`. A [poll](EvdAsyncWait::poll) has to follow.
     ///
     /// Context: process; sleeps.
     ///
@@ -107,18 +107,18 @@ impl EvdAsyncWait {
     /// # Errors
     ///
     /// ABORT or INVALID_STATE if the wait is over: see [`Evd::wait`].
-    pub(crate) fn look(&mut self, again: &mut bool) -> Poll<DatResult> {
-        let mut look = Look {
+    pub(crate) fn poll(&mut self, again: &mut bool) -> Poll<DatResult> {
+        let mut poll = PollOnce {
             evd: &self.evd,
             missed: 0,
         };
-        let looked = if self.place.is_called() {
-            wait_for(&mut look, self.threshold)
+        let result = if self.place.is_called() {
+            wait_for(&mut poll, self.threshold)
         } else {
-            look.take(self.threshold).ok_or(look.reason())
+            poll.take(self.threshold).ok_or(poll.reason())
         };
-        *again = look.missed >= MAX_MISSED;
-        match looked {
+        *again = poll.missed >= MAX_MISSED;
+        match result {
             Ok(()) => Poll::Ready(Ok(())),
             Err(WaitError::Closed) => Poll::Ready(Err(self.evd.closed_reason())),
             Err(WaitError::TimedOut | WaitError::Interrupted) => Poll::Pending,
@@ -127,13 +127,13 @@ impl EvdAsyncWait {
 }
 
 /// One poll for events.
-struct Look<'a> {
+struct PollOnce<'a> {
     evd: &'a Arc<Evd>,
     /// Number of times that completions were missed.
     missed: u32,
 }
 
-impl Look<'_> {
+impl PollOnce<'_> {
     /// Returns the reason why the poll ends without enough events. "Timed out" means that the next
     /// wake-up repeats it.
     fn reason(&self) -> WaitError {
@@ -145,7 +145,7 @@ impl Look<'_> {
     }
 }
 
-impl Waiter for Look<'_> {
+impl Waiter for PollOnce<'_> {
     /// Enough events are queued.
     type Output = ();
 

@@ -94,7 +94,7 @@ impl Evd {
             let most = ring_size::batch(self.qlen());
             let room = usize::try_from(self.room()).map_or(most, |room| room.min(most));
             if room == 0 {
-                if !self.gets_room() {
+                if !self.recheck_room() {
                     return true;
                 }
                 // A process that moves the index to and fro does not prolong the drain.

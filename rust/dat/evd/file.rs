@@ -126,7 +126,7 @@ impl RecordFile for EvdFile {
         let over = evd.wakeup.closed.load_acquire();
         Readiness {
             readable: evd.has_events(),
-            writable: !over && evd.flags.has(Flags::SOFTWARE) && evd.has_room_or_tells(),
+            writable: !over && evd.flags.has(Flags::SOFTWARE) && evd.has_room_or_requests_wakeup(),
             over,
         }
     }
@@ -164,7 +164,7 @@ impl Evd {
     /// Checks whether a file of the EVD is open.
     pub(super) fn has_file(&self) -> bool {
         let sleepers = self.wakeup.watched.as_ref();
-        sleepers.is_some_and(|sleepers| sleepers.are_possible())
+        sleepers.is_some_and(|sleepers| sleepers.has_files())
     }
 
     /// Wakes the polls of the EVD's files, and one read.
@@ -205,14 +205,14 @@ impl Evd {
     }
 
     /// Checks whether there is room for a software event. If not, writers are woken when there is.
-    fn has_room_or_tells(&self) -> bool {
+    fn has_room_or_requests_wakeup(&self) -> bool {
         if self.room() != 0 {
             return true;
         }
         if let Some(sleepers) = self.wakeup.watched.as_ref() {
-            sleepers.want_room();
+            sleepers.request_room_wakeup();
         }
         // Also asks a process that has mapped events to report the next one that it takes.
-        self.gets_room()
+        self.recheck_room()
     }
 }

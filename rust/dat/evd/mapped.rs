@@ -74,7 +74,7 @@ impl Evd {
     /// Updates the flag, and then checks for room again. Returns whether there is room. If there is
     /// none, the process calls when it has taken the next event.
     #[cold]
-    pub(super) fn gets_room(&self) -> bool {
+    pub(super) fn recheck_room(&self) -> bool {
         self.update_calls_only();
         self.room() != 0
     }

@@ -58,7 +58,7 @@ impl Ia {
         if fmr.has_remote_atomics() && !self.attr().extensions.has_atomics() {
             return Err(Kind::ModelNotSupported.into());
         }
-        self.settle(fast, context);
+        self.drain_suppressed(fast, context);
         let registered = fast.prepare(fmr, map, context).and_then(|mut prepared| {
             let (pz, contexts) = (prepared.pz(), prepared.contexts());
             let mut request = LocalRequest {
@@ -99,7 +99,7 @@ impl Ia {
         context: CallContext,
     ) -> DatResult {
         let fast = lmr.fast()?;
-        self.settle(fast, context);
+        self.drain_suppressed(fast, context);
         let mut request = LocalRequest {
             action: LocalAction::Invalidate(fast),
             pz: lmr.query().pz,
@@ -136,7 +136,7 @@ impl Ia {
     fn free_lmr_unless(&self, lmr: u64, is_used: impl Fn(u32) -> bool) -> DatResult {
         let lmr = self.get::<Lmr>(lmr)?;
         if let Ok(fast) = lmr.fast() {
-            self.settle(fast, CallContext::Process);
+            self.drain_suppressed(fast, CallContext::Process);
         }
         lmr.free(&self.lmrs, is_used)
     }
@@ -167,7 +167,7 @@ impl Ia {
 
     /// Drains the completion of a suppressed request that the state of an LMR waits for. The
     /// consumer may never dequeue it. Does nothing in a context that cannot sleep.
-    fn settle(&self, fast: &Fast, context: CallContext) {
+    fn drain_suppressed(&self, fast: &Fast, context: CallContext) {
         if !context.may_sleep() {
             return;
         }

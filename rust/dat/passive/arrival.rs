@@ -129,7 +129,7 @@ impl Arrival {
             EpOrigin::Reserved(ep) => Some(ep.clone()),
         };
         let cr = Cr::new(slot, request, ep.clone(), flags)
-            .inspect_err(|_| point.take_back(ep.as_ref()))?;
+            .inspect_err(|_| point.free_provided_ep(ep.as_ref()))?;
         Ok(Self { cr, entry, room })
     }
 
@@ -148,9 +148,9 @@ impl Arrival {
     ) -> Result<Option<CmId>, DeliveryError> {
         let point = self.cr.point().clone();
         let cr = self.cr.clone();
-        let outcome = self.pass(&point, fetch);
+        let outcome = self.deliver_locked(&point, fetch);
         if !matches!(outcome, Ok(true)) {
-            point.take_back(cr.ep());
+            point.free_provided_ep(cr.ep());
         }
         Ok(match outcome? {
             true => None,
@@ -159,7 +159,7 @@ impl Arrival {
     }
 
     /// Delivers the request under the admission lock. Returns whether the consumer has received it.
-    fn pass(
+    fn deliver_locked(
         self,
         point: &Arc<Point>,
         fetch: impl FnOnce() -> DatResult<CmId>,
@@ -173,7 +173,7 @@ impl Arrival {
         cr.put_id(fetch().map_err(DeliveryError::Failed)?);
         if point.once {
             admission.state = PointState::Served;
-            point.leave_soon();
+            point.stop_listening_later();
         }
         if let EpOrigin::Reserved(ep) = &point.endpoints {
             // This fails if the device is being removed. A later accept then fails, too.
@@ -197,7 +197,7 @@ impl Arrival {
 
 impl Point {
     /// Frees the Endpoint that was created for a request that is not delivered.
-    fn take_back(&self, ep: Option<&Arc<Ep>>) {
+    fn free_provided_ep(&self, ep: Option<&Arc<Ep>>) {
         if let (EpOrigin::Provider, Some(ep)) = (&self.endpoints, ep) {
             ep.release();
         }

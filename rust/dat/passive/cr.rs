@@ -220,7 +220,7 @@ impl Cr {
 
     /// Rejects the peer, because the request can no longer be accepted. The request remains in the
     /// table without an ID.
-    pub(in crate::dat) fn turn_away(&self) {
+    pub(in crate::dat) fn reject_unanswered(&self) {
         if let Some(id) = self.take_id() {
             id.lock().refuse();
         }
@@ -266,7 +266,7 @@ impl Object for Cr {
 
     /// Rejects the request because the adapter closes.
     fn shutdown(self: &Arc<Self>) {
-        self.turn_away();
+        self.reject_unanswered();
         self.release_ep();
     }
 }

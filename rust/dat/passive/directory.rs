@@ -157,15 +157,15 @@ impl Directory {
     }
 
     /// Removes a qualifier. Removes the listening address with its last qualifier.
-    fn strike(&mut self, key: &AddressKey, conn_qual: u64) -> Option<AddressPoints> {
+    fn remove(&mut self, key: &AddressKey, conn_qual: u64) -> Option<AddressPoints> {
         if let Some(address_points) = self.points.get_mut(key) {
             address_points.points.remove(&conn_qual);
         }
-        self.sweep(key)
+        self.remove_if_empty(key)
     }
 
     /// Removes a listening address without qualifiers.
-    fn sweep(&mut self, key: &AddressKey) -> Option<AddressPoints> {
+    fn remove_if_empty(&mut self, key: &AddressKey) -> Option<AddressPoints> {
         let empty = self.points.get(key)?.points.is_empty();
         empty.then(|| self.points.remove(key)).flatten()
     }
@@ -222,11 +222,11 @@ impl QualifierClaim {
 
     /// Publishes the service point, so that searches find it. Context: process; sleeps.
     pub(super) fn announce(&self, point: &Arc<Point>) {
-        let _none = self.show(Some(point.clone()));
+        let _none = self.set_point(Some(point.clone()));
     }
 
     /// Replaces the service point that searches find.
-    fn show(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
+    fn set_point(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
         let shown = self
             .listen_address
             .device
@@ -243,20 +243,20 @@ impl Drop for QualifierClaim {
     /// those of the shared listener.
     fn drop(&mut self) {
         // All values from the directory are dropped after its lock.
-        let shown = self.show(None);
+        let shown = self.set_point(None);
         drop(shown);
         if self.shared {
             self.listen_address.leave();
         }
         // The entry is removed last, so that claims that come while the listener is destroyed get
         // the same listening address.
-        let struck = self
+        let removed = self
             .listen_address
             .device
             .annex(|directory: &mut Directory| {
-                directory.strike(&self.listen_address.key(), self.conn_qual)
+                directory.remove(&self.listen_address.key(), self.conn_qual)
             });
-        drop(struck);
+        drop(removed);
     }
 }
 
@@ -358,7 +358,7 @@ impl ListenAddress {
     }
 
     /// Returns the service point that a request is for, and the consumer's private data.
-    fn addressee(&self, data: &[u8]) -> Option<(Arc<Point>, PrivateData)> {
+    fn find_point(&self, data: &[u8]) -> Option<(Arc<Point>, PrivateData)> {
         let (conn_qual, data) = decode(data)?;
         let point = find(&self.device, &self.net, self.address, conn_qual)?;
         Some((point, PrivateData::truncated(data)))
@@ -369,7 +369,7 @@ impl Handler for ListenAddress {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> RequestDecision<'a> {
-        match self.addressee(data) {
+        match self.find_point(data) {
             Some((point, data)) => {
                 let request = RequestData::new(&id, point.conn_qual(), data);
                 Arrival::receive(&point, id, request)

@@ -220,7 +220,7 @@ impl Point {
     }
 
     /// Stops listening from a work item: a listener cannot be destroyed in its own handler.
-    pub(super) fn leave_soon(self: &Arc<Self>) {
+    pub(super) fn stop_listening_later(self: &Arc<Self>) {
         let point = self.clone();
         // If the allocation fails, the point listens until it is freed, and refuses requests.
         let _ = queue().try_spawn(GFP_KERNEL, move || point.stop_listening());

@@ -109,7 +109,7 @@ impl Task for EventStream {
     fn run(&mut self, command: &Command<'_>, expired: bool) -> RunResult {
         for _ in 0..BATCHES {
             let mut again = false;
-            match self.waiting.look(&mut again) {
+            match self.waiting.poll(&mut again) {
                 Poll::Pending if expired => {
                     return RunResult::Done(self.end(Kind::TimeoutExpired.into()));
                 }

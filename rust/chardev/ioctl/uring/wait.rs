@@ -59,7 +59,7 @@ trait CommandWait: Send {
 
     /// Takes the awaited events or trigger into the message. Sets `again` if the caller has to poll
     /// again without a wake-up.
-    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult>;
+    fn poll(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult>;
 }
 
 /// A call that waits.
@@ -86,7 +86,7 @@ impl<W: CommandWait> Task for WaitCommand<W> {
             return RunResult::Done(Err(fault));
         }
         let mut again = false;
-        match self.wait.look(&mut self.exchange.message, &mut again) {
+        match self.wait.poll(&mut self.exchange.message, &mut again) {
             Poll::Ready(result) => self.finish(result),
             Poll::Pending if expired => self.finish(Err(DatError::from(W::TIMED_OUT).into())),
             Poll::Pending if again => RunResult::Yield,
@@ -113,13 +113,13 @@ struct ForEvents {
 }
 
 impl ForEvents {
-    fn look(&mut self, again: &mut bool) -> Poll<CallResult<TakenEvents>> {
+    fn poll(&mut self, again: &mut bool) -> Poll<CallResult<TakenEvents>> {
         loop {
             // An event that cannot be copied out stays in the queue.
             if let Err(fault) = self.events.may_write() {
                 return Poll::Ready(Err(fault.into()));
             }
-            match self.waiting.look(again) {
+            match self.waiting.poll(again) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Ready(Ok(())) => {}
@@ -153,9 +153,9 @@ impl CommandWait for EvdWait {
         self.0.waiting.wake_by(waker)
     }
 
-    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
+    fn poll(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
         self.0
-            .look(again)
+            .poll(again)
             .map_ok(|taken| evd::answer(message, taken))
     }
 }
@@ -172,8 +172,8 @@ impl CommandWait for Submit {
         self.0.waiting.wake_by(waker)
     }
 
-    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
-        self.0.look(again).map_ok(|TakenEvents { taken, nmore }| {
+    fn poll(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
+        self.0.poll(again).map_ok(|TakenEvents { taken, nmore }| {
             (message.taken, message.nmore) = (taken, nmore);
         })
     }
@@ -191,8 +191,8 @@ impl CommandWait for CnoWait {
         self.0.wake_by(waker)
     }
 
-    fn look(&mut self, message: &mut Self::Message, _: &mut bool) -> Poll<CallResult> {
-        self.0.look().map(|result| {
+    fn poll(&mut self, message: &mut Self::Message, _: &mut bool) -> Poll<CallResult> {
+        self.0.poll().map(|result| {
             message.evd = result?;
             Ok(())
         })

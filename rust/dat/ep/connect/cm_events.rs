@@ -228,7 +228,7 @@ impl Ep {
                 }
             }
             Event::RouteResolved => {
-                if self.receives_are_there(id) {
+                if self.note_route_resolved(id) {
                     self.request(id);
                 }
             }

@@ -181,7 +181,7 @@ impl Inner {
 
     /// Reports some of the events that are held back, unless ESTABLISHED is still to be reported.
     /// Returns whether more are left to report.
-    pub(in crate::dat::ep) fn release_held_if_due(&mut self, ep: u64) -> bool {
+    pub(in crate::dat::ep) fn report_held_if_allowed(&mut self, ep: u64) -> bool {
         !self.phase.holds_receives() && self.release_some_held(ep)
     }
 

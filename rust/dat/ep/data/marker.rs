@@ -68,7 +68,7 @@ impl Ep {
     /// could take the slot that it needs.
     pub(in crate::dat::ep) fn close_end_in_time(&self) {
         let mut inner = self.inner.lock();
-        if inner.requests.rests() {
+        if inner.requests.is_idle_since_last_call() {
             self.close_end_if_connected(&mut inner);
         }
     }

@@ -133,7 +133,7 @@ impl Inner {
             match scan {
                 Scan::Busy(slot, dto) => {
                     if names_lmrs(&dto) && queue.0.has(slot, context) {
-                        found = found.max(how(&dto, direction));
+                        found = found.max(use_of(&dto, direction));
                     }
                     from = slot.saturating_add(1);
                 }
@@ -146,7 +146,7 @@ impl Inner {
 }
 
 /// Returns how a DTO uses its memory.
-fn how(dto: &Dto, direction: Direction) -> MemoryUse {
+fn use_of(dto: &Dto, direction: Direction) -> MemoryUse {
     match direction {
         Direction::Request if dto.flags.has(CompletionFlags::SUPPRESS) => MemoryUse::Suppressed,
         Direction::Request | Direction::Receive => MemoryUse::Awaited,

@@ -189,7 +189,7 @@ impl Ep {
 
     /// Records that the route of this ID is resolved. Returns whether the receives are posted. If
     /// not, the thread that posts them sends the request.
-    pub(in crate::dat::ep) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
+    pub(in crate::dat::ep) fn note_route_resolved(&self, id: &IdRef<'_>) -> bool {
         let mut inner = self.inner.lock();
         let there = inner.preposted_count.is_none();
         if inner.owns(id) {

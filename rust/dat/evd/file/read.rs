@@ -20,7 +20,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        bell::Heard,
+        bell::BellCount,
         direct_event::{
             DrainEnd,
             DrainRetries, //
@@ -173,7 +173,7 @@ struct EventReader<'a, 'to, 'iter, 'data> {
     sleepers: &'a FileSleepers,
     to: &'to mut RecordDest<'iter, 'data>,
     blocking: Blocking,
-    heard: Heard,
+    seen: BellCount,
     has_slept: bool,
 }
 
@@ -209,7 +209,7 @@ impl Waiter for EventReader<'_, '_, '_, '_> {
     }
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<Result>) {
-        self.heard = self.sleepers.hear_events();
+        self.seen = self.sleepers.event_count();
         // If this leaves completions behind, the pump drains them and notifies.
         self.evd.arm_and_drain(&mut self.evd.consumer.lock());
         (ArmResult::Empty, self.take(threshold))
@@ -233,7 +233,7 @@ impl Waiter for EventReader<'_, '_, '_, '_> {
             return SleepEnd::TimedOut;
         }
         self.has_slept = true;
-        match self.sleepers.sleep_for_event(self.heard) {
+        match self.sleepers.sleep_for_event(self.seen) {
             SleepResult::Ready => SleepEnd::Woken,
             SleepResult::TimedOut => SleepEnd::TimedOut,
             SleepResult::Interrupted => SleepEnd::Interrupted,
@@ -266,7 +266,7 @@ impl EvdFile {
             sleepers: &self.sleepers,
             to,
             blocking,
-            heard: self.sleepers.hear_events(),
+            seen: self.sleepers.event_count(),
             has_slept: false,
         };
         match wait_for(&mut reader, 1) {

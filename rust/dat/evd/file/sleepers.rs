@@ -8,7 +8,7 @@ use crate::{
         atomic::AtomicBool,
         bell::{
             Bell,
-            Heard, //
+            BellCount, //
         },
     },
     sys::wait::{
@@ -76,7 +76,7 @@ impl FileSleepers {
     }
 
     /// Checks whether a file is open.
-    pub(super) fn are_possible(&self) -> bool {
+    pub(super) fn has_files(&self) -> bool {
         self.files.load(Acquire) != 0
     }
 
@@ -110,29 +110,29 @@ impl FileSleepers {
     }
 
     /// Requests the announcement of room. The caller then checks for room again.
-    pub(super) fn want_room(&self) {
+    pub(super) fn request_room_wakeup(&self) {
         self.wants_room.swap(true);
     }
 
     /// Returns the present count of event announcements.
-    pub(super) fn hear_events(&self) -> Heard {
-        self.events.hear()
+    pub(super) fn event_count(&self) -> BellCount {
+        self.events.read()
     }
 
     /// Returns the present count of room announcements.
-    pub(super) fn hear_room(&self) -> Heard {
-        self.room.hear()
+    pub(super) fn room_count(&self) -> BellCount {
+        self.room.read()
     }
 
     /// Sleeps until an event is announced that was not heard, or a signal is pending.
-    pub(super) fn sleep_for_event(&self, heard: Heard) -> SleepResult {
-        let rung = || self.events.has_rung_since(heard);
+    pub(super) fn sleep_for_event(&self, seen: BellCount) -> SleepResult {
+        let rung = || self.events.has_rung_since(seen);
         self.readers.wait(&mut Deadline::Never, rung)
     }
 
     /// Sleeps until room is announced that was not heard, or a signal is pending.
-    pub(super) fn sleep_for_room(&self, heard: Heard) -> SleepResult {
-        let rung = || self.room.has_rung_since(heard);
+    pub(super) fn sleep_for_room(&self, seen: BellCount) -> SleepResult {
+        let rung = || self.room.has_rung_since(seen);
         self.writers.wait(&mut Deadline::Never, rung)
     }
 }
