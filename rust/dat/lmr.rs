@@ -9,6 +9,7 @@ mod bind;
 mod fast;
 mod hint;
 mod of_kernel;
+mod privilege;
 mod role;
 
 pub(super) use self::fast::{
@@ -24,7 +25,10 @@ pub(crate) use self::{
     of_kernel::KernelArguments, //
 };
 
-use self::role::Role;
+use self::{
+    privilege::access,
+    role::Role, //
+};
 use super::{
     base::{
         Attr,
@@ -50,11 +54,7 @@ use crate::{
             FastMr,
             RegionMemory, //
         },
-        mr::{
-            Access,
-            Mr,
-            Permission, //
-        },
+        mr::Mr, //
     },
     sys::census::{
         self,
@@ -66,22 +66,6 @@ use kernel::{
     new_mutex,
     sync::Mutex, //
 };
-
-/// Bits of `DAT_MEM_PRIV_FLAGS`.
-mod privilege {
-    use kdapl_bindings as uapi;
-
-    pub(super) const LOCAL_READ: u32 = uapi::KDAPL_MEM_LOCAL_READ;
-    pub(super) const REMOTE_READ: u32 = uapi::KDAPL_MEM_REMOTE_READ;
-    pub(super) const LOCAL_WRITE: u32 = uapi::KDAPL_MEM_LOCAL_WRITE;
-    pub(super) const REMOTE_WRITE: u32 = uapi::KDAPL_MEM_REMOTE_WRITE;
-    /// `DAT_IB_MEM_PRIV_REMOTE_ATOMIC`.
-    pub(super) const REMOTE_ATOMIC: u32 = uapi::KDAPL_MEM_REMOTE_ATOMIC;
-    /// All privileges of peers.
-    pub(super) const REMOTE: u32 = REMOTE_READ | REMOTE_WRITE | REMOTE_ATOMIC;
-    /// All defined privileges.
-    pub(super) const KNOWN: u32 = LOCAL_READ | LOCAL_WRITE | REMOTE;
-}
 
 /// Arguments and results of creating an LMR.
 #[derive(Clone, Copy, Default)]
@@ -369,31 +353,4 @@ pub(super) fn refused(error: Error) -> DatError {
     } else {
         error.into()
     }
-}
-
-/// Converts privileges to access rights of the verbs.
-///
-/// # Errors
-///
-/// INVALID_PARAMETER (privileges) for undefined privileges.
-fn access(privileges: u32) -> DatResult<Access> {
-    if privileges & !privilege::KNOWN != 0 {
-        return Err(DatError::Invalid(Arg::Privileges));
-    }
-    let mut access = Access::default();
-    if privileges & privilege::LOCAL_WRITE != 0 {
-        access |= Permission::LocalWrite;
-    }
-    if privileges & privilege::REMOTE_READ != 0 {
-        access |= Permission::RemoteRead;
-    }
-    if privileges & privilege::REMOTE_WRITE != 0 {
-        // The verbs require local write access for remote write access.
-        access |= Permission::RemoteWrite | Permission::LocalWrite;
-    }
-    if privileges & privilege::REMOTE_ATOMIC != 0 {
-        // As for remote write access.
-        access |= Permission::RemoteAtomic | Permission::LocalWrite;
-    }
-    Ok(access)
 }

@@ -3,8 +3,10 @@
 //! Regions of Remote Memory Regions (RMRs) over the memory of an LMR.
 
 use super::{
-    access,
-    privilege,
+    privilege::{
+        self,
+        access, //
+    },
     refused,
     Lmr, //
 };

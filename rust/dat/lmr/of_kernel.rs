@@ -3,8 +3,10 @@
 //! LMRs of kernel memory.
 
 use super::{
-    access,
-    privilege,
+    privilege::{
+        self,
+        access, //
+    },
     refused,
     Description,
     Lmr,

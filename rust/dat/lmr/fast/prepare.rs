@@ -11,8 +11,10 @@ use super::{
 use crate::{
     dat::{
         lmr::{
-            access,
-            privilege,
+            privilege::{
+                self,
+                access, //
+            },
             refused, //
         },
         prelude::*,
