@@ -18,9 +18,12 @@ use crate::{
         prelude::*, //
     },
     model::ep::Close,
-    sys::uring::{
-        Command,
-        Pending, //
+    sys::{
+        fops::FopsTable,
+        uring::{
+            Command,
+            Pending, //
+        },
     },
 };
 use core::ptr::NonNull;
@@ -46,12 +49,6 @@ use kernel::{
     },
     uaccess::UserPtr, //
 };
-
-/// `file_operations` that can be stored in a static.
-struct FopsTable(bindings::file_operations);
-
-// SAFETY: The table is never modified. Its pointers refer to functions and to the module.
-unsafe impl Sync for FopsTable {}
 
 static FOPS: FopsTable = FopsTable(bindings::file_operations {
     owner: compat::THIS_MODULE_PTR,

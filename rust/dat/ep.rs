@@ -59,7 +59,8 @@ pub(super) use self::{
     },
     teardown::{
         flush_freed,
-        flush_live, //
+        flush_live,
+        FLUSH_MS, //
     }, //
 };
 

@@ -47,7 +47,10 @@ use super::{
 };
 use crate::{
     dat::prelude::*,
-    model::handle::HandleKind,
+    model::{
+        fast_lmr::in_use,
+        handle::HandleKind, //
+    },
     rdma::{
         fast_mr::{
             is_not_available,
@@ -160,7 +163,7 @@ impl Lmr {
             return Err(Kind::ModelNotSupported.into());
         }
         let mr = Mr::register_user(pz.pd()?, address, length, access)
-            .map_err(refused)?
+            .map_err(registration_error)?
             .ok_or(Kind::ModelNotSupported)?;
         let param = Param {
             pz: pz.handle(),
@@ -327,11 +330,6 @@ impl Backing {
     }
 }
 
-/// Returns the error for an LMR that is in use.
-fn in_use() -> DatError {
-    DatError::new(Kind::InvalidState, Subtype::InvalidStateLmrInUse)
-}
-
 /// Checks the range of a region.
 ///
 /// # Errors
@@ -345,7 +343,7 @@ fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
 }
 
 /// Translates the error of a failed registration.
-pub(super) fn refused(error: Error) -> DatError {
+pub(super) fn registration_error(error: Error) -> DatError {
     if error == EINVAL || error == EOVERFLOW || error == E2BIG {
         Kind::LengthError.into()
     } else if is_not_available(error) || error == ERANGE {

@@ -21,6 +21,7 @@ pub(super) use self::{
         RegionReservation, //
     },
     region::{
+        add_segments,
         Keyed,
         Memory,
         Region,

@@ -17,7 +17,8 @@ use super::{
     ep::{
         Ep,
         LocalAction,
-        LocalRequest, //
+        LocalRequest,
+        FLUSH_MS, //
     },
     lmr::Lmr,
     pz::{
@@ -52,10 +53,7 @@ use kernel::{
 };
 
 /// Milliseconds to wait for the end of a bind before its connection is broken.
-const PATIENCE_MS: u32 = 1_000;
-
-/// Milliseconds that a device has to flush the requests of a broken connection.
-const FLUSH_MS: u32 = 100;
+const BIND_END_MS: u32 = 1_000;
 
 /// Arguments of `dat_rmr_bind` other than handles.
 #[derive(Clone, Copy)]
@@ -107,11 +105,11 @@ impl Binding {
     /// A peer can stall an earlier request, and so make the context valid later. If the request
     /// does not end in time, this breaks the connection.
     ///
-    /// Context: process; sleeps for [`PATIENCE_MS`] and the flush of the Endpoint at most.
+    /// Context: process; sleeps for [`BIND_END_MS`] and the flush of the Endpoint at most.
     fn end(self, pz: &Pz) {
         // Before the region is destroyed. Afterwards the device may give its key to another one.
         pz.remove_bound(self.param.rmr_context);
-        if !self.has_ended_in(PATIENCE_MS, is_killed) {
+        if !self.has_ended_in(BIND_END_MS, is_killed) {
             self.ep.break_connection();
             // A device that flushes nothing carries out nothing either.
             self.has_ended_in(FLUSH_MS, || false);

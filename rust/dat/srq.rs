@@ -134,7 +134,7 @@ pub(crate) struct Srq {
 }
 
 /// Returns the error for an operation that a device or its driver does not support.
-fn refused(error: Error) -> DatError {
+fn unsupported_or(error: Error) -> DatError {
     if error == Error::from(Unsupported) {
         Kind::ModelNotSupported.into()
     } else {
@@ -210,7 +210,7 @@ impl Srq {
             max_wr: attr.max_recv_dtos,
             max_sge: attr.max_recv_iov,
         };
-        let queue = RdmaSrq::new(pd, capacity, this.clone()).map_err(refused)?;
+        let queue = RdmaSrq::new(pd, capacity, this.clone()).map_err(unsupported_or)?;
         {
             let mut inner = this.inner.lock();
             inner.queue = Some(queue);
@@ -307,7 +307,7 @@ impl Srq {
         queue
             .set_limit(low)
             .inspect_err(|_| self.watermark.arm(0))
-            .map_err(refused)?;
+            .map_err(unsupported_or)?;
         // The driver compares only when a receive is taken.
         if self.inner.lock().receives.posted() < low {
             self.watermark.report(self.handle());

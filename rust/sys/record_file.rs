@@ -15,7 +15,10 @@ pub(crate) use self::transfer::{
     RecordSource, //
 };
 
-use super::wait::WaitQueue;
+use super::{
+    fops::FopsTable,
+    wait::WaitQueue, //
+};
 use crate::compat;
 use core::{
     marker::PhantomData,
@@ -186,12 +189,6 @@ impl PendingFile {
         self.number.fd_install(self.file);
     }
 }
-
-/// A `file_operations` that may be stored in a static.
-struct FopsTable(bindings::file_operations);
-
-// SAFETY: The table is never written. It points only to code and to the module.
-unsafe impl Sync for FopsTable {}
 
 /// File operations for objects of type `T`.
 struct Table<T>(PhantomData<T>);

@@ -41,7 +41,7 @@ use core::array;
 use kdapl_bindings as uapi;
 
 /// Maximum number of segments of a DTO.
-const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
+pub(super) const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
     post_one(&*ep::find(client, message.handle)?, &message.dto)

@@ -306,6 +306,13 @@ impl IaBase {
         device.ok_or(DatError::device())
     }
 
+    /// Returns the error to report for a failed call: the removal of the device, if it was removed.
+    /// Its memory and its connections are gone, too, and made the call fail.
+    #[cold]
+    pub(in crate::dat) fn removal_or(&self, error: DatError) -> DatError {
+        self.device().map_or_else(|gone| gone, |_| error)
+    }
+
     /// Takes the reference to the device. Only the first caller gets it, and has to drop it without
     /// locks held.
     pub(in crate::dat) fn unlink(&self) -> Option<Link> {

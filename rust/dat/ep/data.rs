@@ -45,3 +45,6 @@ pub(super) use self::{
     },
     watermarks::RecvWatch,
 };
+
+/// Number of slots that a search examines in one critical section.
+const SEARCH_STEP: u32 = 64;

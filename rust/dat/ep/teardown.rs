@@ -77,8 +77,8 @@ impl PastLives {
     }
 }
 
-/// Milliseconds without progress after which the flush of an Endpoint that stays ends.
-const FLUSH_MS: u32 = 100;
+/// Milliseconds without progress after which a wait ends for the flush of an Endpoint that stays.
+pub(in crate::dat) const FLUSH_MS: u32 = 100;
 
 /// Shortest pause between two polls of a flushing device in microseconds. Each further pause is
 /// twice as long, up to a millisecond.

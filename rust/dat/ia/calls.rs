@@ -117,7 +117,7 @@ impl Ia {
         map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
     ) -> DatResult<(u64, lmr::Param)> {
         let pz = self.use_pz(pz)?;
-        let map = |pd| map(pd).map_err(lmr::refused);
+        let map = |pd| map(pd).map_err(lmr::registration_error);
         Lmr::create_of_kernel(&self.base, &self.lmrs, pz, arguments, map)
     }
 

@@ -71,14 +71,14 @@ impl Ia {
             ep.post_local(&mut request, context)?;
             Ok(contexts)
         });
-        registered.map_err(|error| self.why_refused(error, context))
+        registered.map_err(|error| self.error_in(error, context))
     }
 
-    /// Returns the error to report. After the removal of the device the memory and the connection
-    /// are gone, too, but the removal is the error to report, if the caller may sleep to find out.
-    fn why_refused(&self, error: DatError, context: CallContext) -> DatError {
+    /// Returns the error to report: see [`IaBase::removal_or`](crate::dat::base::IaBase::removal_or),
+    /// which sleeps.
+    fn error_in(&self, error: DatError, context: CallContext) -> DatError {
         match context {
-            CallContext::Process => self.base.device().map_or_else(|gone| gone, |_| error),
+            CallContext::Process => self.base.removal_or(error),
             CallContext::Atomic => error,
         }
     }
@@ -109,7 +109,7 @@ impl Ia {
         let posted = ep.post_local(&mut request, context);
         posted
             .map(|_| ())
-            .map_err(|error| self.why_refused(error, context))
+            .map_err(|error| self.error_in(error, context))
     }
 
     /// Implements `dat_lmr_free`.

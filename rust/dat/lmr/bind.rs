@@ -7,7 +7,7 @@ use super::{
         self,
         access, //
     },
-    refused,
+    registration_error,
     Lmr, //
 };
 use crate::{
@@ -55,7 +55,8 @@ impl Lmr {
         let (memory, pd) = this.mapped()?;
         let owner: Arc<dyn Send + Sync> = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
         let (length, address) = (u64::from(segment.length), segment.address);
-        FastMr::new(pd, (memory, Some(owner)), offset, length, address, access).map_err(refused)
+        FastMr::new(pd, (memory, Some(owner)), offset, length, address, access)
+            .map_err(registration_error)
     }
 
     /// Returns the memory for regions of RMRs, and its protection domain. Pins the memory of a
@@ -71,7 +72,7 @@ impl Lmr {
         let (start, length) = (self.param.address, self.param.length);
         let pinned = pd
             .pin(start, length, access(self.param.privileges)?)
-            .map_err(refused)?;
+            .map_err(registration_error)?;
         let pinned = RegionMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
         let mut backing = self.backing.lock();
         let Some(backing) = &mut *backing else {

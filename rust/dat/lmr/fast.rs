@@ -190,7 +190,7 @@ impl Fast {
             return Err(Kind::LengthError.into());
         }
         let pd = pz.pd()?;
-        let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::refused)?;
+        let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::registration_error)?;
         let context = region.key();
         let resources = Resources {
             region: Some(region),

@@ -7,7 +7,7 @@ use super::{
         self,
         access, //
     },
-    refused,
+    registration_error,
     Description,
     Lmr,
     MrKind, //
@@ -153,8 +153,8 @@ fn open(pz: &Pz, memory: &KernelMemory, param: &Param) -> DatResult<Arc<FastMr>>
     let access = access(param.privileges)?;
     let memory = RegionMemory::Kernel(memory.clone());
     let (length, address) = (param.length, param.address);
-    let region =
-        FastMr::new(pz.pd()?, (memory, None), 0, length, address, access).map_err(refused)?;
+    let region = FastMr::new(pz.pd()?, (memory, None), 0, length, address, access)
+        .map_err(registration_error)?;
     pz.register(&region)?;
     Ok(region)
 }

@@ -107,6 +107,29 @@ impl Region {
     }
 }
 
+/// Calls `add` for the segments of a work request. Returns the number of their bytes.
+///
+/// A segment of length 0 uses no memory, so its context is not checked.
+///
+/// # Errors
+///
+/// Those of `add`.
+#[inline(always)]
+pub(in crate::dat) fn add_segments(
+    segments: &[Segment],
+    mut add: impl FnMut(&Segment) -> DatResult,
+) -> DatResult<u64> {
+    let mut length = 0_u64;
+    for segment in segments {
+        if segment.length == 0 {
+            continue;
+        }
+        add(segment)?;
+        length = length.saturating_add(u64::from(segment.length));
+    }
+    Ok(length)
+}
+
 /// Access of a DTO to local memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::dat) enum Use {

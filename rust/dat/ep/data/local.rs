@@ -6,7 +6,7 @@
 use super::{
     post::{
         no_slot,
-        refused, //
+        post_error, //
     },
     registrations::RequestObjects, //
 };
@@ -264,7 +264,7 @@ impl Ep {
             Ok(_) => Ok(()),
             Err(error) => {
                 inner.requests.cancel(slot);
-                Err(refused(error))
+                Err(post_error(error))
             }
         }
     }
@@ -295,6 +295,6 @@ impl Ep {
                     .map(|()| None)
             }
         }
-        .map_err(refused)
+        .map_err(post_error)
     }
 }

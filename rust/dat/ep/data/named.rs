@@ -5,6 +5,7 @@
 //! The device addresses memory of the kernel directly, without a key that would end with the LMR.
 //! So an LMR of a kernel consumer is in use while a DTO names it.
 
+use super::SEARCH_STEP;
 use crate::{
     dat::{
         base::{
@@ -109,9 +110,6 @@ enum MemoryUse {
     Awaited,
 }
 
-/// Number of DTOs that are looked at in one critical section.
-const LOOKS: u32 = 64;
-
 /// Returns whether the segments of a DTO name LMRs. A marker and a request that registers memory
 /// have none, and the contexts in their slots are old.
 fn names_lmrs(dto: &Dto) -> bool {
@@ -125,7 +123,7 @@ impl Inner {
     /// continue from.
     fn look_for(&self, direction: Direction, context: u32, from: u32) -> (MemoryUse, Option<u32>) {
         let (mut found, mut from) = (MemoryUse::None, from);
-        for _ in 0..LOOKS {
+        for _ in 0..SEARCH_STEP {
             let (scan, queue) = match direction {
                 Direction::Receive => (self.receives.find_busy(from), &self.named.receives),
                 Direction::Request => (self.requests.find_busy(from), &self.named.requests),

@@ -131,7 +131,7 @@ impl Ep {
         posted
             .or_else(|error| self.retry_without_slot(post, error))
             .or_else(|error| self.retry_when_ready(post, error))
-            .map_err(|error| self.why_refused(error))
+            .map_err(|error| self.context.ia.removal_or(error))
     }
 
     /// As [`Ep::post`], without anything that sleeps: waiting for a slot or for a QP that is being
@@ -160,13 +160,6 @@ impl Ep {
     fn retry_when_ready(&self, post: &Post<'_>, error: DatError) -> DatResult {
         self.await_ready_qp(error)?;
         self.post_now(&mut self.inner.lock(), post)
-    }
-
-    /// Returns the error to report for a failed post. After the removal of the device the LMRs and
-    /// the connection are gone, too, but the removal is the error to report.
-    #[cold]
-    fn why_refused(&self, error: DatError) -> DatError {
-        self.context.ia.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Posts to the QP.
@@ -270,7 +263,7 @@ impl Ep {
         qp.post_recv(wr.into_raw(), list)
             .map_err(|error| {
                 inner.receives.cancel(slot);
-                refused(error)
+                post_error(error)
             })
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
@@ -294,7 +287,7 @@ impl Ep {
         qp.post_send(wr.into_raw(), request, flags, list)
             .map_err(|error| {
                 inner.requests.cancel(slot);
-                refused(error)
+                post_error(error)
             })
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
@@ -352,7 +345,7 @@ pub(in crate::dat::ep) fn no_slot() -> DatError {
 }
 
 /// Returns the DAT error for a post that the device driver has refused.
-pub(super) fn refused(error: Error) -> DatError {
+pub(super) fn post_error(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()
     } else if error == EPERM {

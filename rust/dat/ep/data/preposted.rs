@@ -28,6 +28,7 @@ use crate::{
         },
         prelude::*,
         pz::{
+            add_segments,
             Pz,
             Use, //
         },
@@ -133,10 +134,10 @@ impl Preposted {
 
 /// Fills the scatter/gather list with the segments of a receive, if it may use them.
 fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
-    segments
-        .iter()
-        .filter(|segment| segment.length != 0)
-        .try_for_each(|segment| pz.add(list, segment, Use::WaitingReceive))
+    add_segments(segments, |segment| {
+        pz.add(list, segment, Use::WaitingReceive)
+    })
+    .map(drop)
 }
 
 impl Ep {

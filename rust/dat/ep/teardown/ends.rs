@@ -20,7 +20,7 @@ use kernel::{
 };
 
 /// Milliseconds that a thread waits for other threads to end their Endpoints.
-const PATIENCE_MS: u32 = 1_000;
+const ENDS_MS: u32 = 1_000;
 
 /// End of an Endpoint, or of several, which lasts until the drop. It begins before the Endpoint
 /// leaves the table.
@@ -46,7 +46,7 @@ impl EpContext {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn await_ends(&self) -> bool {
-        for _ in 0..PATIENCE_MS {
+        for _ in 0..ENDS_MS {
             if self.ends.load(Acquire) == 0 {
                 return true;
             }

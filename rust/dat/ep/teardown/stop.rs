@@ -42,13 +42,13 @@ use crate::{
 
 /// Milliseconds without progress after which the completions of freed Endpoints are given up. A
 /// driver that does not report the last receive from an SRQ takes 200.
-const PATIENCE_MS: u32 = 300;
+const FREED_FLUSH_MS: u32 = 300;
 
 /// Waits until `unfinished` returns 0, as [`flush`], for freed Endpoints.
 ///
 /// Context: process; sleeps.
 pub(in crate::dat) fn flush_freed(unfinished: impl Fn() -> u32) {
-    flush(PATIENCE_MS, unfinished);
+    flush(FREED_FLUSH_MS, unfinished);
 }
 
 impl Inner {

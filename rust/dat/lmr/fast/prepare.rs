@@ -15,7 +15,7 @@ use crate::{
                 self,
                 access, //
             },
-            refused, //
+            registration_error, //
         },
         prelude::*,
         pz::{
@@ -209,7 +209,7 @@ impl PreparedRegistration {
         if resources.region.is_some() {
             return Ok(());
         }
-        let region = FastMr::reusable(resources.pz.pd()?, max_pages).map_err(refused)?;
+        let region = FastMr::reusable(resources.pz.pd()?, max_pages).map_err(registration_error)?;
         resources.pz.add_peer_invalidation(region.key(), lmr)?;
         resources.region = Some(region);
         Ok(())
@@ -219,8 +219,8 @@ impl PreparedRegistration {
     fn map(&mut self, fmr: &Fmr, map: impl FnOnce(&mut DmaPages) -> Result) -> DatResult {
         let access = self.access;
         let resources = self.resources()?;
-        map(&mut resources.pages).map_err(refused)?;
-        let address = address(&resources.pages, fmr.is_zero_based).map_err(refused)?;
+        map(&mut resources.pages).map_err(registration_error)?;
+        let address = address(&resources.pages, fmr.is_zero_based).map_err(registration_error)?;
         let reports = resources.reports();
         let region = resources.region.take().ok_or(DatError::memory())?;
         let Some((region, mapped)) = FastMr::map(region, &resources.pages, address, access) else {
@@ -229,7 +229,7 @@ impl PreparedRegistration {
         };
         let rmr_context = region.key();
         resources.region = Some(region);
-        mapped.map_err(refused)?;
+        mapped.map_err(registration_error)?;
         self.registration = FastRegistration {
             address,
             length: resources.pages.length(),
