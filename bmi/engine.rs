@@ -4,8 +4,8 @@
 //!
 //! The engine is pure: `core` only, no allocation, no lock, no clock. Its *home* owns the objects
 //! of DAT and the memory. It calls the engine with posts, completions, messages, connection events
-//! and the time, and the engine calls back with what is to be done ([`Home`]). A lock of the home
-//! protects an engine. `docs/bmi.md` describes the protocol.
+//! and the time, and the engine acts through [`Home`]. A lock of the home protects an engine.
+//! `docs/bmi.md` describes the protocol.
 //!
 //! Storage is the home's ([`Storage`]): slices that it may replace by larger ones, so that there is
 //! no fixed limit.
@@ -19,7 +19,7 @@
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
 //! | `home.rs` | what the home does for the engine |
-//! | `table.rs`, `ranges.rs`, `credit.rs`, `pieces.rs`, `wire.rs` | parts that know no engine |
+//! | `table.rs`, `ranges.rs`, `credit.rs`, `pieces.rs`, `wire.rs` | parts that do not depend on the engine |
 
 mod accept;
 mod answers;

@@ -15,7 +15,8 @@
 //!   srq       Shared Receive Queues (SRQ)
 //!   evd       Event Dispatchers (EVD)
 //!   cno       Consumer Notification Objects (CNO)
-//!   pz, lmr   Protection Zones (PZ), Local Memory Regions (LMR)
+//!   lmr       Local Memory Regions (LMR)
+//!   pz        Protection Zones (PZ)
 //!   base      the adapter's device and attributes, tables of handles, use counts
 //! ```
 //!

@@ -62,17 +62,17 @@ module! {
 #[pin_data]
 struct Kdapl {
     #[pin]
-    chardev: chardev::fops::Registration,
-    adapters: kapi::registry::Registration,
+    chardev: chardev::fops::DeviceNode,
+    adapters: kapi::registry::ConsumerApi,
     objects: debugfs::File<Census>,
     trace_entries: debugfs::File<dat::ep::TraceEntries>,
     users: debugfs::File<Users>,
     debugfs: debugfs::Folder,
     #[pin]
-    client: rdma::client::Registration,
+    client: rdma::client::IbClient,
     queue: sys::workqueue::OwnedQueue,
     accounts: sys::user::Registration,
-    listing: sys::adapters::Registration,
+    listing: sys::adapters::AdapterList,
 }
 
 /// Contents of `debugfs/kdapl/objects`.
@@ -97,21 +97,21 @@ impl InPlaceModule for Kdapl {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(|| {
             let accounts = sys::user::Registration::new();
-            let listing = sys::adapters::Registration::new();
+            let listing = sys::adapters::AdapterList::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
                 // must outlive its files.
                 debugfs: debugfs::Folder::new(c"kdapl"),
-                client <- rdma::client::Registration::new(),
+                client <- rdma::client::IbClient::new(),
                 objects: debugfs::File::new(c"objects", Census)?,
                 users: debugfs::File::new(c"users", Users)?,
                 trace_entries: debugfs::File::new_writable(
                     c"trace_entries",
                     dat::ep::TraceEntries
                 )?,
-                adapters: kapi::registry::Registration::new()?,
-                chardev <- chardev::fops::Registration::new(),
+                adapters: kapi::registry::ConsumerApi::new()?,
+                chardev <- chardev::fops::DeviceNode::new(),
                 queue,
                 accounts,
                 listing,

@@ -10,6 +10,7 @@ pub(crate) mod census;
 pub(crate) mod cred;
 pub(crate) mod debugfs;
 pub(crate) mod eventfd;
+pub(crate) mod fops;
 pub(crate) mod jiffies;
 pub(crate) mod lock;
 pub(crate) mod mapped_memory;

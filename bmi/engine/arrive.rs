@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Messages of peers: their order over all rails, and what each of them does.
+//! Messages of peers: their order over all rails, and their processing.
 //!
 //! Each message has a sequence number. A rail delivers its messages in order, and another rail may
 //! be faster. A message that is too early is stashed until the earlier ones have come. These are on

@@ -192,8 +192,8 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Keeps what a session has left that both sides have ended: messages that arrived whole, and
-    /// operations that were posted while it ended.
+    /// Keeps complete messages, and operations posted during the end, of a session that both sides
+    /// have ended.
     fn keep_all(&mut self, home: &mut impl Home, id: PeerId, session: u32) {
         let mut next = self.next_of_peer(id, None);
         while let Some(op) = next {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the engine needs of its home: the module or the library that has the objects of DAT, the
-//! memory and the locks.
+//! Operations that the engine requires of its home: the module or library that owns the DAT
+//! objects, the memory and the locks.
 //!
 //! The engine calls these methods from within its own calls, so the home cannot call the engine in
 //! them. It reports results later, by a call of the engine. A message that cannot be posted is
@@ -16,7 +16,7 @@ use super::{
     }, //
 };
 
-/// What the completion of a request means.
+/// Meaning of a request's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A control message, or an offer.
@@ -49,7 +49,7 @@ pub(crate) enum Body {
     Descriptors(OpId),
 }
 
-/// Where a message of the peer is.
+/// Location of a peer's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// It is the message that was passed with this call.
@@ -91,7 +91,7 @@ pub(crate) struct Transfer {
     pub(crate) requests: u16,
 }
 
-/// How to close a rail.
+/// Manner of closing a rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
     /// After the outstanding requests.

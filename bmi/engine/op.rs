@@ -145,7 +145,7 @@ pub(crate) struct Stripe {
     pub(super) finished: bool,
 }
 
-/// What an operation needs in some states only.
+/// Data of an operation that only some states need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     /// Nothing.

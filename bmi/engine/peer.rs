@@ -182,7 +182,7 @@ pub(crate) struct Peer {
     /// Sequence numbers of the next message in each direction.
     pub(super) next_out: u32,
     pub(super) next_in: u32,
-    /// Why the session is closing, unless both sides have agreed.
+    /// Error that closes the session; `None` if both sides have agreed on the end.
     pub(super) error: Option<Error>,
     /// Time of the last message from the peer, or of the PING since.
     pub(super) heard: u64,

@@ -171,7 +171,7 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Takes over what the peer has told when rail 0 was connected.
+    /// Applies the peer's parameters from the hello of rail 0.
     pub(super) fn negotiate(&mut self, id: RailId, hello: &Hello) {
         let (message, pull) = (self.config.message, self.config.pull);
         if let Some(peer) = self.peers.get_mut(id.peer.0) {

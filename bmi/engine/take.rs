@@ -24,11 +24,6 @@ impl<S: Storage> Engine<S> {
         free.then_some(context)
     }
 
-    /// Closes a context. Its operations have to be taken before.
-    pub(crate) fn close_context(&mut self, context: u8) {
-        self.open &= !bit(context);
-    }
-
     /// Returns whether a context is open.
     pub(super) fn is_open(&self, context: u8) -> bool {
         self.open & bit(context) != 0

@@ -71,7 +71,7 @@ impl Response {
 }
 
 impl Link {
-    /// A capsule was sent.
+    /// Handles the completion of a capsule's send.
     fn sent(&mut self, dto: Completion) -> Option<Done> {
         let slot = self.slots.get_mut(dto.context as usize)?;
         slot.capsule = dto.buffer;
@@ -81,7 +81,7 @@ impl Link {
         slot.finish()
     }
 
-    /// A response has arrived, as `dto` says.
+    /// Handles a response, which arrived with `dto`.
     fn answered(&mut self, response: &Response, dto: &Completion) -> Result<Option<Done>, Fault> {
         let tag = response.tag();
         let slot = self.slots.get_mut(usize::from(tag));
@@ -104,7 +104,7 @@ impl Link {
         Ok(slot.finish())
     }
 
-    /// A registration was ended by our request.
+    /// Handles the completion of an invalidation.
     fn invalidated(&mut self, dto: &Completion) -> Option<Done> {
         let slot = self.slots.get_mut(dto.context as usize)?;
         drop(slot.fmr.as_mut()?.ended(dto));
@@ -131,7 +131,7 @@ impl Handler for Responses {
 }
 
 impl Responses {
-    /// A request or a receive has failed. Those of a connection that has ended are flushed.
+    /// Handles a failed request or receive. Those of a connection that has ended are flushed.
     fn failed(&self, dto: &Completion) {
         if !dto.is_flushed() {
             let (number, operation, status) = (self.queue.number, dto.operation, dto.status);
@@ -169,7 +169,7 @@ impl Responses {
         self.ctrl.start_recovery();
     }
 
-    /// A message has arrived.
+    /// Handles a received message.
     fn received(&self, mut dto: Completion) -> Result<Option<Done>, Fault> {
         let buffer = dto.buffer.take();
         let message = buffer.as_ref().and_then(|buffer| buffer.first_chunk());

@@ -18,9 +18,12 @@ use crate::{
         prelude::*, //
     },
     model::ep::Close,
-    sys::uring::{
-        Command,
-        Pending, //
+    sys::{
+        fops::FopsTable,
+        uring::{
+            Command,
+            Pending, //
+        },
     },
 };
 use core::ptr::NonNull;
@@ -47,12 +50,6 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// `file_operations` that can be stored in a static.
-struct FopsTable(bindings::file_operations);
-
-// SAFETY: The table is never modified. Its pointers refer to functions and to the module.
-unsafe impl Sync for FopsTable {}
-
 static FOPS: FopsTable = FopsTable(bindings::file_operations {
     owner: compat::THIS_MODULE_PTR,
     open: Some(open),
@@ -69,17 +66,17 @@ static FOPS: FopsTable = FopsTable(bindings::file_operations {
 
 /// Registration of `/dev/kdapl`. Dropping it removes the device.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Registration {
+pub(crate) struct DeviceNode {
     #[pin]
     misc: Opaque<bindings::miscdevice>,
 }
 
 // SAFETY: The device is only passed to the misc layer, which does its own locking.
-unsafe impl Send for Registration {}
+unsafe impl Send for DeviceNode {}
 // SAFETY: As above.
-unsafe impl Sync for Registration {}
+unsafe impl Sync for DeviceNode {}
 
-impl Registration {
+impl DeviceNode {
     /// Registers the device.
     ///
     /// Any user may open it, as with the device files of the verbs. Resources that the kernel holds
@@ -107,7 +104,7 @@ impl Registration {
 }
 
 #[pinned_drop]
-impl PinnedDrop for Registration {
+impl PinnedDrop for DeviceNode {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: `new` registered the device. No file is open, because an open file holds a
         // reference to the module.

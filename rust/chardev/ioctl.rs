@@ -47,7 +47,7 @@ use kernel::{
 };
 
 /// Reason for which a call fails.
-enum Failure {
+enum CallFailure {
     /// The message is malformed. The ioctl returns the errno, and nothing is copied back.
     Message(Error),
     /// DAT refuses the call. The message is copied back with the return code.
@@ -58,7 +58,7 @@ enum Failure {
     Ordered(&'static Order, DatError),
 }
 
-impl Failure {
+impl CallFailure {
     /// Returns the `DAT_RETURN` for the message of a call whose arguments have this order.
     ///
     /// # Errors
@@ -75,20 +75,20 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CallFailure {
     fn from(error: Error) -> Self {
         Self::Message(error)
     }
 }
 
-impl From<DatError> for Failure {
+impl From<DatError> for CallFailure {
     fn from(error: DatError) -> Self {
         Self::Dat(error)
     }
 }
 
 /// Result of a call.
-type CallResult<T = ()> = Result<T, Failure>;
+type CallResult<T = ()> = Result<T, CallFailure>;
 
 /// Action of a call that follows once its answer has been copied back. If the answer cannot be
 /// copied back, the value is dropped without the action.
@@ -150,7 +150,7 @@ impl<M: Message> Exchange<M> {
     ///
     /// # Errors
     ///
-    /// `EFAULT`, and those of [`Failure::Message`].
+    /// `EFAULT`, and those of [`CallFailure::Message`].
     #[inline(always)]
     fn finish<T: AfterCopy>(&mut self, order: &Order, result: CallResult<T>) -> Result {
         let (code, outcome) = match result {

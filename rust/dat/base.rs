@@ -43,8 +43,8 @@ pub(super) use self::{
     },
     users::{
         InUse,
-        Shared,
-        Users, //
+        Usable,
+        UseCount, //
     },
 };
 

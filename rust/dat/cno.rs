@@ -23,14 +23,14 @@ pub(crate) use self::{
         Agent,
         Proxy, //
     },
-    async_wait::AsyncWait,
+    async_wait::CnoAsyncWait,
 };
 
 use super::base::{
     Object,
     Objects,
-    Shared,
-    Users, //
+    Usable,
+    UseCount, //
 };
 use crate::{
     dat::prelude::*,
@@ -85,7 +85,7 @@ struct Inner {
     table: EvdTable<ChargedArray<EvdSlot>>,
     /// The consumer has triggered the CNO, without an EVD.
     triggered_by_consumer: bool,
-    /// Counts the times that the last EVD has left.
+    /// Number of times that the CNO lost its last EVD.
     deserted: u32,
     /// No wait sleeps any more: the CNO was freed, or the adapter is being closed.
     closed: bool,
@@ -101,7 +101,7 @@ impl Inner {
 
     /// Reports an event of the EVD in this slot to the agent; `is_trigger` if it has triggered the
     /// CNO.
-    fn tell_agent(&mut self, slot: SlotIndex, is_trigger: bool) {
+    fn notify_agent(&mut self, slot: SlotIndex, is_trigger: bool) {
         match &self.agent {
             Some(Agent::EventFd(eventfd)) => {
                 if self.table.add_for_agent(slot, is_trigger) {
@@ -118,7 +118,7 @@ impl Inner {
     }
 
     /// Reports a trigger by the consumer to the agent.
-    fn tell_agent_of_consumer(&mut self) {
+    fn notify_agent_of_consumer_trigger(&mut self) {
         match &self.agent {
             Some(Agent::EventFd(eventfd)) => {
                 self.table.add_by_consumer_for_agent();
@@ -142,7 +142,7 @@ pub(crate) struct Cno {
     sources: Arc<dyn Sources>,
     /// User that is charged for the slots.
     user: User,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -184,7 +184,7 @@ impl Cno {
                 waiters: Atomic::new(0),
                 sources,
                 user: cnos.user().clone(),
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Cno),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -218,8 +218,8 @@ impl Cno {
             let old = core::mem::replace(&mut inner.agent, agent);
             inner.table.replace_agent();
             match inner.table.first_triggered() {
-                Some(first) => inner.tell_agent(first, true),
-                None if inner.triggered_by_consumer => inner.tell_agent_of_consumer(),
+                Some(first) => inner.notify_agent(first, true),
+                None if inner.triggered_by_consumer => inner.notify_agent_of_consumer_trigger(),
                 None => {}
             }
             old
@@ -232,7 +232,7 @@ impl Cno {
         {
             let mut inner = self.inner.lock();
             inner.triggered_by_consumer = true;
-            inner.tell_agent_of_consumer();
+            inner.notify_agent_of_consumer_trigger();
         }
         self.sleepers.wake_one();
     }
@@ -246,7 +246,7 @@ impl Cno {
         {
             let mut inner = self.inner.lock();
             let is_trigger = inner.table.trigger(slot);
-            inner.tell_agent(slot, is_trigger);
+            inner.notify_agent(slot, is_trigger);
             if !is_trigger {
                 return;
             }
@@ -358,8 +358,8 @@ impl Object for Cno {
     }
 }
 
-impl Shared for Cno {
-    fn users(&self) -> &Users {
+impl Usable for Cno {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -16,9 +16,9 @@
 
 mod config;
 mod connect;
+mod context;
 mod create;
 mod data;
-mod domain;
 mod effects;
 mod keepalive;
 mod state;
@@ -30,7 +30,7 @@ pub(crate) use self::{
     config::{
         with_attributes,
         Attr,
-        Change,
+        EpChange,
         Handles,
         Qos,
         PARTS, //
@@ -49,17 +49,18 @@ pub(crate) use self::{
 
 pub(super) use self::{
     config::Parts,
-    data::{
-        Action,
-        LocalRequest, //
-    },
-    domain::{
+    context::{
         EpContext,
         Receivers, //
     },
+    data::{
+        LocalAction,
+        LocalRequest, //
+    },
     teardown::{
         flush_freed,
-        flush_live, //
+        flush_live,
+        FLUSH_MS, //
     }, //
 };
 
@@ -153,16 +154,16 @@ const PEER_DISCONNECT: u64 = 3;
 type EpQp = Qp<Ep, super::evd::Evd>;
 
 /// Allocates slots for `count` receives in flight.
-fn receives(count: u32, domain: &EpContext, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
-    Ok(DtoSlots::new(slots(domain.ia.user(), count, flags)?))
+fn receives(count: u32, context: &EpContext, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
+    Ok(DtoSlots::new(slots(context.ia.user(), count, flags)?))
 }
 
 /// Allocates slots for `count` requests in flight.
-fn requests(count: u32, domain: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
-    let device = domain.ia.device();
+fn requests(count: u32, context: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
+    let device = context.ia.device();
     let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
     Ok(Requests::new(
-        slots(domain.ia.user(), count, flags)?,
+        slots(context.ia.user(), count, flags)?,
         unsignalled,
     ))
 }
@@ -182,15 +183,17 @@ struct Inner {
     /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
     shares: Option<Arc<Shares>>,
     requests: Requests<SlotStorage>,
-    /// With a Shared Receive Queue (SRQ) it only has the receives that were taken from there and
-    /// whose event is due.
+    /// Slots of receives. With a Shared Receive Queue (SRQ): slots of completed receives whose
+    /// events are not reported yet.
     receives: DtoSlots<SlotStorage>,
     registrations: Registrations,
-    /// LMR contexts of both, if the consumer is a kernel module.
+    /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
+    /// kernel module.
     named: Named,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
-    /// Set once the driver has reported the last one of those receives, or has not in time.
+    /// Mark after the last receive from the SRQ. Set by the driver's report, or by the time-out in
+    /// its place.
     after_last: Option<AfterLast>,
     /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
     /// full.
@@ -200,9 +203,9 @@ struct Inner {
     traffic: Traffic,
     /// Ready gate of the attempt or connection.
     gate: ReadyGate,
-    /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
+    /// Receives to report after ESTABLISHED. `demand` is set while there are any.
     held: HeldQueue,
-    /// Counts them for the SRQ, if they are taken from one.
+    /// Counts the held receives at the SRQ; `None` without an SRQ.
     holder: Option<Holder>,
     /// Number of resets. Work requests carry its low bits.
     life: u32,
@@ -221,14 +224,14 @@ struct Inner {
 
 impl Inner {
     fn new(
-        domain: &EpContext,
+        context: &EpContext,
         parts: Parts,
         attr: Attr,
         phase: Phase,
         flags: Flags,
     ) -> DatResult<Self> {
         let parts_srq = parts.srq.as_ref().map(InUse::object);
-        let streams = domain.evds.arrange(|| {
+        let streams = context.evds.arrange(|| {
             Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
         })?;
         Ok(Self {
@@ -239,18 +242,18 @@ impl Inner {
             attr,
             qp: None,
             shares: None,
-            requests: requests(attr.max_request_dtos, domain, flags)?,
+            requests: requests(attr.max_request_dtos, context, flags)?,
             receives: receives(
-                receive_slots(parts_srq.as_deref(), domain, &attr),
-                domain,
+                receive_slots(parts_srq.as_deref(), context, &attr),
+                context,
                 flags,
             )?,
             takes_shared: false,
             after_last: None,
             drain_pause: FULL_MS,
             registrations: Registrations::none(),
-            named: Named::new(domain, &attr, parts_srq.as_deref(), flags)?,
-            connection: Connection::none(domain.ia.attr().address),
+            named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
+            connection: Connection::none(context.ia.attr().address),
             traffic: Traffic::default(),
             gate: ReadyGate::Open,
             held: HeldQueue::new(ChargedArray::empty()),
@@ -277,7 +280,7 @@ impl Inner {
 #[pin_data]
 pub(crate) struct Ep {
     handle: Handle,
-    domain: Arc<EpContext>,
+    context: Arc<EpContext>,
     /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
     /// unconnected, and does nothing.
     #[pin]

@@ -48,7 +48,7 @@ mod wait;
 mod wakeup;
 
 pub(crate) use self::{
-    async_wait::AsyncWait,
+    async_wait::EvdAsyncWait,
     file::EvdFile,
     flags::Flags,
     upcall::{
@@ -72,8 +72,8 @@ pub(super) use self::{
     receives::ReceiveReports,
     share::CqShare,
     stream::{
+        CompletionStream, //
         JoinPermit,
-        Stream, //
     },
 };
 
@@ -82,15 +82,15 @@ use self::{
         CqState,
         Cqs, //
     },
-    queue::Queue,
+    queue::EventQueue,
     resize::Words,
     wakeup::Wakeup, //
 };
 use super::base::{
     Object,
     Objects,
-    Shared,
-    Users, //
+    Usable,
+    UseCount, //
 };
 use crate::{
     dat::prelude::*,
@@ -140,7 +140,7 @@ pub(crate) struct Evd {
     handle: u64,
     flags: Flags,
     #[pin]
-    queue: Queue,
+    queue: EventQueue,
     /// Right to take events from the ring, and to poll the completion queues.
     #[pin]
     consumer: Mutex<Consumer>,
@@ -149,8 +149,8 @@ pub(crate) struct Evd {
     wakeup: Wakeup,
     #[pin]
     pump: Work<Evd>,
-    domain: Arc<EvdContext>,
-    users: Users,
+    context: Arc<EvdContext>,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -188,7 +188,8 @@ pub(super) struct EvdContext {
 }
 
 impl EvdContext {
-    /// Creates the domain of the asynchronous EVD, or that of the other EVDs.
+    /// Creates the context of the asynchronous EVD (`async_evd` is `None`), or that of all other
+    /// EVDs.
     ///
     /// # Errors
     ///
@@ -210,7 +211,7 @@ impl EvdContext {
 /// Configuration of a new EVD.
 pub(super) struct Config<'a> {
     pub(super) device: &'a Arc<Device>,
-    pub(super) domain: Arc<EvdContext>,
+    pub(super) context: Arc<EvdContext>,
     /// Queue length, as [`queue_length`] returns it.
     pub(super) qlen: u32,
     pub(super) flags: Flags,
@@ -256,13 +257,13 @@ impl Evd {
 
     /// Creates an EVD without completion queues.
     fn build(handle: u64, config: Config<'_>) -> DatResult<Arc<Self>> {
-        let (storage, length) = Words::for_queue(&config.domain.user, config.qlen)?;
+        let (storage, length) = Words::for_queue(&config.context.user, config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,
                 flags: config.flags,
-                queue <- Queue::new(config.qlen, ring, producer),
+                queue <- EventQueue::new(config.qlen, ring, producer),
                 consumer <- new_mutex!(
                     Consumer {
                         slots,
@@ -275,8 +276,8 @@ impl Evd {
                 cqs: CqState::new(config.placement),
                 wakeup <- Wakeup::new(),
                 pump <- new_work!("Evd::pump"),
-                domain: config.domain,
-                users: Users::none(),
+                context: config.context,
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Evd),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -348,7 +349,7 @@ impl Object for Evd {
     /// * while a thread waits.
     fn may_free(&self) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
-        if self.domain.async_evd.is_none() {
+        if self.context.async_evd.is_none() {
             refused(Subtype::InvalidStateEvdAsync)
         } else if self.users.any() || self.is_called_by_me() {
             refused(Subtype::InvalidStateEvdInUse)
@@ -364,8 +365,8 @@ impl Object for Evd {
     }
 }
 
-impl Shared for Evd {
-    fn users(&self) -> &Users {
+impl Usable for Evd {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -180,7 +180,7 @@ impl Ia {
         let evds = Objects::new(user)?;
         let config = evd::Config {
             device,
-            domain: evd::EvdContext::new(receivers.clone(), None, user.clone())?,
+            context: evd::EvdContext::new(receivers.clone(), None, user.clone())?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::place(Placement::ANY, device)?,

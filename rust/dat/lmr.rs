@@ -9,13 +9,14 @@ mod bind;
 mod fast;
 mod hint;
 mod of_kernel;
+mod privilege;
 mod role;
 
 pub(super) use self::fast::{
     Fast,
     Inner as FastInner,
     Outstanding,
-    Prepared, //
+    PreparedRegistration, //
 };
 pub(super) use self::hint::hint;
 pub(crate) use self::{
@@ -24,7 +25,10 @@ pub(crate) use self::{
     of_kernel::KernelArguments, //
 };
 
-use self::role::Role;
+use self::{
+    privilege::access,
+    role::Role, //
+};
 use super::{
     base::{
         Attr,
@@ -32,8 +36,8 @@ use super::{
         InUse,
         Object,
         Objects,
-        Shared,
-        Users, //
+        Usable,
+        UseCount, //
     },
     pz::{
         Memory,
@@ -43,18 +47,17 @@ use super::{
 };
 use crate::{
     dat::prelude::*,
-    model::handle::HandleKind,
+    model::{
+        fast_lmr::in_use,
+        handle::HandleKind, //
+    },
     rdma::{
         fast_mr::{
             is_not_available,
             FastMr,
-            MappedMemory, //
+            RegionMemory, //
         },
-        mr::{
-            Access,
-            Mr,
-            Permission, //
-        },
+        mr::Mr, //
     },
     sys::census::{
         self,
@@ -66,22 +69,6 @@ use kernel::{
     new_mutex,
     sync::Mutex, //
 };
-
-/// Bits of `DAT_MEM_PRIV_FLAGS`.
-mod privilege {
-    use kdapl_bindings as uapi;
-
-    pub(super) const LOCAL_READ: u32 = uapi::KDAPL_MEM_LOCAL_READ;
-    pub(super) const REMOTE_READ: u32 = uapi::KDAPL_MEM_REMOTE_READ;
-    pub(super) const LOCAL_WRITE: u32 = uapi::KDAPL_MEM_LOCAL_WRITE;
-    pub(super) const REMOTE_WRITE: u32 = uapi::KDAPL_MEM_REMOTE_WRITE;
-    /// `DAT_IB_MEM_PRIV_REMOTE_ATOMIC`.
-    pub(super) const REMOTE_ATOMIC: u32 = uapi::KDAPL_MEM_REMOTE_ATOMIC;
-    /// All privileges of peers.
-    pub(super) const REMOTE: u32 = REMOTE_READ | REMOTE_WRITE | REMOTE_ATOMIC;
-    /// All defined privileges.
-    pub(super) const KNOWN: u32 = LOCAL_READ | LOCAL_WRITE | REMOTE;
-}
 
 /// Arguments and results of creating an LMR.
 #[derive(Clone, Copy, Default)]
@@ -119,12 +106,12 @@ pub(crate) struct Lmr {
     handle: u64,
     role: Role,
     /// RMRs that are bound to this memory, and calls that register or invalidate it.
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
 /// MR of an LMR.
-enum Registration {
+enum MrKind {
     Process { _mr: Mr },
     Kernel { _region: Arc<FastMr> },
 }
@@ -132,10 +119,10 @@ enum Registration {
 /// Resources of an LMR. Dropped in this order.
 struct Backing {
     /// `None` for kernel memory without privileges of peers.
-    registration: Option<Registration>,
+    registration: Option<MrKind>,
     /// The same memory, for regions of RMRs and for other LMRs. That of a process is `None` until
     /// the first bind.
-    mapped: Option<MappedMemory>,
+    mapped: Option<RegionMemory>,
     lmr_context: u32,
     pz: InUse<Pz>,
 }
@@ -176,7 +163,7 @@ impl Lmr {
             return Err(Kind::ModelNotSupported.into());
         }
         let mr = Mr::register_user(pz.pd()?, address, length, access)
-            .map_err(refused)?
+            .map_err(registration_error)?
             .ok_or(Kind::ModelNotSupported)?;
         let param = Param {
             pz: pz.handle(),
@@ -187,7 +174,7 @@ impl Lmr {
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        let registration = Registration::Process { _mr: mr };
+        let registration = MrKind::Process { _mr: mr };
         Self::build(regions, param, pz, Some(registration), Memory::Registered)
     }
 
@@ -196,7 +183,7 @@ impl Lmr {
         regions: &Arc<Objects<Self>>,
         param: Param,
         pz: InUse<Pz>,
-        registration: Option<Registration>,
+        registration: Option<MrKind>,
         memory: Memory,
     ) -> DatResult<(u64, Param)> {
         let entry = Objects::reserve(regions)?;
@@ -207,7 +194,7 @@ impl Lmr {
             memory,
             is_hidden: false,
         };
-        let mapped = region.memory.of_kernel().cloned().map(MappedMemory::Kernel);
+        let mapped = region.memory.of_kernel().cloned().map(RegionMemory::Kernel);
         pz.add_region(param.lmr_context, region)?;
         let handle = entry.handle().into_raw();
         let backing = Backing {
@@ -222,7 +209,7 @@ impl Lmr {
                 backing <- new_mutex!(Some(backing), "Lmr::backing"),
                 handle,
                 role: Role::Memory,
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -247,13 +234,13 @@ impl Lmr {
     pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
         let freed = {
             let mut backing = self.backing.lock();
-            let hidden = backing.as_ref().map(Backing::hide);
+            let hidden = backing.as_ref().map(Backing::forbid_posts);
             if hidden.flatten().is_some_and(is_used) {
-                backing.as_ref().map(Backing::show);
+                backing.as_ref().map(Backing::allow_posts);
                 return Err(in_use());
             }
             if let Err(error) = lmrs.take(self.handle, Self::may_free) {
-                backing.as_ref().map(Backing::show);
+                backing.as_ref().map(Backing::allow_posts);
                 return Err(error);
             }
             backing.take()
@@ -312,8 +299,8 @@ impl Object for Lmr {
     }
 }
 
-impl Shared for Lmr {
-    fn users(&self) -> &Users {
+impl Usable for Lmr {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }
@@ -329,8 +316,8 @@ impl Drop for Backing {
 impl Backing {
     /// Forbids posts to name memory of the kernel. Returns its LMR context; `None` for memory of a
     /// process.
-    fn hide(&self) -> Option<u32> {
-        let is_of_kernel = matches!(self.mapped, Some(MappedMemory::Kernel(_)));
+    fn forbid_posts(&self) -> Option<u32> {
+        let is_of_kernel = matches!(self.mapped, Some(RegionMemory::Kernel(_)));
         is_of_kernel.then(|| {
             self.pz.hide_region(self.lmr_context, true);
             self.lmr_context
@@ -338,14 +325,9 @@ impl Backing {
     }
 
     /// Allows posts to name the memory again.
-    fn show(&self) {
+    fn allow_posts(&self) {
         self.pz.hide_region(self.lmr_context, false);
     }
-}
-
-/// Returns the error for an LMR that is in use.
-fn in_use() -> DatError {
-    DatError::new(Kind::InvalidState, Subtype::InvalidStateLmrInUse)
 }
 
 /// Checks the range of a region.
@@ -361,7 +343,7 @@ fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
 }
 
 /// Translates the error of a failed registration.
-pub(super) fn refused(error: Error) -> DatError {
+pub(super) fn registration_error(error: Error) -> DatError {
     if error == EINVAL || error == EOVERFLOW || error == E2BIG {
         Kind::LengthError.into()
     } else if is_not_available(error) || error == ERANGE {
@@ -369,31 +351,4 @@ pub(super) fn refused(error: Error) -> DatError {
     } else {
         error.into()
     }
-}
-
-/// Converts privileges to access rights of the verbs.
-///
-/// # Errors
-///
-/// INVALID_PARAMETER (privileges) for undefined privileges.
-fn access(privileges: u32) -> DatResult<Access> {
-    if privileges & !privilege::KNOWN != 0 {
-        return Err(DatError::Invalid(Arg::Privileges));
-    }
-    let mut access = Access::default();
-    if privileges & privilege::LOCAL_WRITE != 0 {
-        access |= Permission::LocalWrite;
-    }
-    if privileges & privilege::REMOTE_READ != 0 {
-        access |= Permission::RemoteRead;
-    }
-    if privileges & privilege::REMOTE_WRITE != 0 {
-        // The verbs require local write access for remote write access.
-        access |= Permission::RemoteWrite | Permission::LocalWrite;
-    }
-    if privileges & privilege::REMOTE_ATOMIC != 0 {
-        // As for remote write access.
-        access |= Permission::RemoteAtomic | Permission::LocalWrite;
-    }
-    Ok(access)
 }

@@ -14,10 +14,10 @@
 //! [`Cr`], and reports it on the point's Event Dispatcher (EVD).
 
 mod arrival;
+mod context;
 mod cr;
 mod csp;
 mod directory;
-mod domain;
 mod handoff;
 mod listener;
 mod point;
@@ -38,14 +38,14 @@ pub(crate) use self::{
     rsp::Rsp,
 };
 
-pub(super) use self::domain::PassiveContext;
+pub(super) use self::context::PassiveContext;
 
 use self::{
     arrival::{
         Arrival,
         DeliveryError, //
     },
-    cr::Request,
+    cr::RequestData,
     listener::Listener,
     point::Point,
     service_point::ServicePoint, //

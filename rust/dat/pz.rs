@@ -8,6 +8,7 @@
 
 mod bound;
 mod fast;
+mod region;
 mod reserved;
 
 pub(super) use self::{
@@ -19,6 +20,13 @@ pub(super) use self::{
         PeerInvalidation,
         RegionReservation, //
     },
+    region::{
+        add_segments,
+        Keyed,
+        Memory,
+        Region,
+        Use, //
+    },
 };
 
 pub(crate) use self::reserved::RESERVED_CONTEXT;
@@ -28,15 +36,14 @@ use super::base::{
     Object,
     Objects,
     Segment,
-    Shared,
-    Users, //
+    Usable,
+    UseCount, //
 };
 use crate::{
     dat::prelude::*,
     model::handle::HandleKind,
     rdma::{
         fast_mr::FastMr,
-        kernel_memory::KernelMemory,
         pd::Pd,
         registrar::Registrar,
         wr::{
@@ -73,111 +80,6 @@ use kernel::{
 /// Bit of an LMR context that says that the LMR is memory of the kernel.
 const CONTEXT_OF_KERNEL: u32 = 1 << 31;
 
-/// Memory that an LMR context names.
-pub(super) struct Region {
-    /// Start address in the consumer's memory.
-    pub(super) address: u64,
-    /// Length in bytes.
-    pub(super) length: u64,
-    /// Receives and RDMA reads may write to this memory.
-    pub(super) writable: bool,
-    pub(super) memory: Memory,
-    /// The LMR is being freed.
-    pub(super) is_hidden: bool,
-}
-
-/// Addressing of a region's memory in work requests.
-pub(super) enum Memory {
-    /// Consumer's addresses, with the LMR context as the local key.
-    Registered,
-    /// Addresses of the device.
-    Kernel(KernelMemory),
-    /// Addresses of the device, or the consumer's with the key of a region.
-    Keyed(Keyed),
-    /// Consumer's addresses, with this local key. Peers may write to the memory, or not.
-    Fast { lkey: u32, is_open: bool },
-}
-
-/// Kernel memory that is registered for peers.
-pub(super) struct Keyed {
-    pub(super) memory: KernelMemory,
-    /// Local key of the region.
-    pub(super) lkey: u32,
-}
-
-impl Keyed {
-    /// Adds a segment to a work request, as one entry.
-    ///
-    /// The key of the region serves only what needs it: a peer may invalidate it.
-    #[inline]
-    fn add_to(&self, list: &mut SgList, segment: &Segment, offset: u64) -> Result {
-        if self.memory.is_contiguous(offset, segment.length) {
-            return self.memory.push(list, offset, segment.length);
-        }
-        list.push(segment.address, segment.length, self.lkey)
-    }
-}
-
-impl Memory {
-    /// Returns the memory if it is memory of the kernel.
-    pub(super) fn of_kernel(&self) -> Option<&KernelMemory> {
-        match self {
-            Self::Registered | Self::Fast { .. } => None,
-            Self::Kernel(memory) => Some(memory),
-            Self::Keyed(keyed) => Some(&keyed.memory),
-        }
-    }
-}
-
-impl Region {
-    /// Checks whether the region contains a segment.
-    fn holds(&self, address: u64, length: u32) -> bool {
-        match address.checked_sub(self.address) {
-            Some(offset) => offset
-                .checked_add(u64::from(length))
-                .is_some_and(|end| end <= self.length),
-            None => false,
-        }
-    }
-
-    /// Checks whether the LMR was created with the privilege for an access. This side may always
-    /// read: programs such as Debian's `dtest` send from LMRs without LOCAL_READ.
-    fn allows(&self, to: Use) -> bool {
-        match to {
-            Use::Read => true,
-            Use::Write | Use::WaitingReceive => self.writable,
-        }
-    }
-
-    /// Adds a segment of this region to a work request.
-    #[inline(always)]
-    fn add_to(&self, list: &mut SgList, segment: &Segment) -> Result {
-        let offset = segment.address.saturating_sub(self.address);
-        match &self.memory {
-            Memory::Registered => list.push(segment.address, segment.length, segment.context),
-            Memory::Kernel(memory) => memory.push(list, offset, segment.length),
-            Memory::Keyed(keyed) => keyed.add_to(list, segment, offset),
-            Memory::Fast {
-                lkey,
-                is_open: true,
-            } => list.push(segment.address, segment.length, *lkey),
-            Memory::Fast { lkey, .. } => list.push_private(segment.address, segment.length, *lkey),
-        }
-    }
-}
-
-/// Access of a DTO to local memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
-    /// Send or RDMA write: the device reads the memory.
-    Read,
-    /// Receive or RDMA read: the device writes to the memory.
-    Write,
-    /// Receive that has waited for a connection. `dat_lmr_free` finds it, and then fails, so that
-    /// hidden memory stays.
-    WaitingReceive,
-}
-
 /// Protection Zone.
 #[pin_data]
 pub(crate) struct Pz {
@@ -206,7 +108,7 @@ pub(crate) struct Pz {
     /// Key for DMA addresses, which are valid once the adapter has a reserved LMR.
     all_memory: AllMemory,
     ia: Arc<IaBase>,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
@@ -234,7 +136,7 @@ impl Pz {
                 bound <- new_spinlock_irq!(RBTree::new(), "Pz::bound"),
                 peers <- new_spinlock_irq!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Pz),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -390,8 +292,8 @@ impl Object for Pz {
     }
 }
 
-impl Shared for Pz {
-    fn users(&self) -> &Users {
+impl Usable for Pz {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -15,9 +15,10 @@ use super::{
         Segment, //
     },
     ep::{
-        Action,
         Ep,
-        LocalRequest, //
+        LocalAction,
+        LocalRequest,
+        FLUSH_MS, //
     },
     lmr::Lmr,
     pz::{
@@ -38,7 +39,7 @@ use crate::{
         memcg::Payer,
         task::{
             is_killed,
-            Context, //
+            CallContext, //
         },
     },
 };
@@ -51,11 +52,8 @@ use kernel::{
     }, //
 };
 
-/// Milliseconds that a peer may hold up a bind which is to end.
-const PATIENCE_MS: u32 = 1_000;
-
-/// Milliseconds that a device has to flush the requests of a broken connection.
-const FLUSH_MS: u32 = 100;
+/// Milliseconds to wait for the end of a bind before its connection is broken.
+const BIND_END_MS: u32 = 1_000;
 
 /// Arguments of `dat_rmr_bind` other than handles.
 #[derive(Clone, Copy)]
@@ -104,15 +102,14 @@ impl Binding {
 
     /// Ends the bind: its context is not valid afterwards.
     ///
-    /// The request may not have been carried out, because the peer holds up an earlier one. It
-    /// would make the context valid later, when the peer chooses. So if it does not end soon, the
-    /// connection is broken.
+    /// A peer can stall an earlier request, and so make the context valid later. If the request
+    /// does not end in time, this breaks the connection.
     ///
-    /// Context: process; sleeps for [`PATIENCE_MS`] and the flush of the Endpoint at most.
+    /// Context: process; sleeps for [`BIND_END_MS`] and the flush of the Endpoint at most.
     fn end(self, pz: &Pz) {
         // Before the region is destroyed. Afterwards the device may give its key to another one.
         pz.remove_bound(self.param.rmr_context);
-        if !self.has_ended_in(PATIENCE_MS, is_killed) {
+        if !self.has_ended_in(BIND_END_MS, is_killed) {
             self.ep.break_connection();
             // A device that flushes nothing carries out nothing either.
             self.has_ended_in(FLUSH_MS, || false);
@@ -143,14 +140,14 @@ impl Binding {
 }
 
 /// State of an RMR.
-enum State {
+enum RmrState {
     Unbound,
     Bound(Binding),
     /// A bind that runs beside the free is refused.
     Freed,
 }
 
-impl State {
+impl RmrState {
     /// Begins another state. Ends the bind of this one: see [`Binding::end`].
     fn replace(&mut self, new: Self, pz: &Pz) {
         if let Self::Bound(binding) = core::mem::replace(self, new) {
@@ -165,7 +162,7 @@ pub(crate) struct Rmr {
     handle: u64,
     pz: InUse<Pz>,
     #[pin]
-    state: Mutex<State>,
+    state: Mutex<RmrState>,
     _counted: Counted,
 }
 
@@ -188,7 +185,7 @@ impl Rmr {
             pin_init!(Self {
                 handle,
                 pz,
-                state <- new_mutex!(State::Unbound, "Rmr::state"),
+                state <- new_mutex!(RmrState::Unbound, "Rmr::state"),
                 _counted: Counted::new(census::Kind::Rmr),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -200,9 +197,10 @@ impl Rmr {
     /// Binds the RMR to a part of an LMR, or unbinds it: `dat_rmr_bind`. Returns the RMR context,
     /// or 0 after an unbind.
     ///
-    /// The context is valid for peers once the request has been carried out. It was before any
-    /// later request of the Endpoint. The context of an earlier bind ends with this call. If its
-    /// request was not carried out within a second, its connection is broken for that.
+    /// The context is valid for peers once the request has been carried out. The device carries the
+    /// request out before any later request of the Endpoint. The context of an earlier bind ends
+    /// with this call. If the request of that bind was not carried out within a second, this call
+    /// breaks the connection of its Endpoint.
     ///
     /// Context: process; sleeps.
     ///
@@ -233,16 +231,16 @@ impl Rmr {
         let region = new.as_ref().map(|(new, _)| &new.region);
         let context = region.map_or(0, |region| region.key());
         let mut state = self.state.lock();
-        if matches!(*state, State::Freed) {
+        if matches!(*state, RmrState::Freed) {
             return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
         }
         let mut request = LocalRequest {
-            action: Action::Bind(self.handle, region),
+            action: LocalAction::Bind(self.handle, region),
             pz: self.pz.handle(),
             cookie: arguments.cookie,
             flags: arguments.flags,
         };
-        let is_made = ep.post_local(&mut request, Context::Process)?;
+        let is_made = ep.post_local(&mut request, CallContext::Process)?;
         if !is_made {
             // The Endpoint is disconnected: the event says that the bind was flushed.
             return Ok(context);
@@ -251,7 +249,7 @@ impl Rmr {
             self.pz.add_bound(room, new.bound());
             new
         });
-        state.replace(new.map_or(State::Unbound, State::Bound), &self.pz);
+        state.replace(new.map_or(RmrState::Unbound, RmrState::Bound), &self.pz);
         Ok(context)
     }
 
@@ -286,16 +284,16 @@ impl Rmr {
             ..Param::default()
         };
         match &*self.state.lock() {
-            State::Bound(binding) => binding.param,
-            State::Unbound | State::Freed => unbound,
+            RmrState::Bound(binding) => binding.param,
+            RmrState::Unbound | RmrState::Freed => unbound,
         }
     }
 
     /// Ends the bind.
     pub(super) fn release(&self) {
         let mut state = self.state.lock();
-        if matches!(*state, State::Bound(_)) {
-            state.replace(State::Unbound, &self.pz);
+        if matches!(*state, RmrState::Bound(_)) {
+            state.replace(RmrState::Unbound, &self.pz);
         }
     }
 }
@@ -306,6 +304,6 @@ impl Object for Rmr {
 
     /// Implements `dat_rmr_free`: the RMR context is not valid afterwards.
     fn shutdown(self: &Arc<Self>) {
-        self.state.lock().replace(State::Freed, &self.pz);
+        self.state.lock().replace(RmrState::Freed, &self.pz);
     }
 }

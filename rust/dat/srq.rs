@@ -41,9 +41,9 @@ use super::{
         InUse,
         Object,
         Objects,
-        Shared,
         SlotStorage,
-        Users, //
+        Usable,
+        UseCount, //
     },
     evd::Evd,
     pz::Pz, //
@@ -130,12 +130,12 @@ pub(crate) struct Srq {
     pools: Mutex<Pools>,
     #[pin]
     inner: SpinLockIrq<Inner>,
-    users: Users,
+    users: UseCount,
     _counted: Counted,
 }
 
 /// Returns the error for an operation that a device or its driver does not support.
-fn refused(error: Error) -> DatError {
+fn unsupported_or(error: Error) -> DatError {
     if error == Error::from(Unsupported) {
         Kind::ModelNotSupported.into()
     } else {
@@ -202,7 +202,7 @@ impl Srq {
                 watermark: Watermark::new(async_evd.clone()),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock_irq!(inner, "Srq::inner"),
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Srq),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -211,7 +211,7 @@ impl Srq {
             max_wr: attr.max_recv_dtos,
             max_sge: attr.max_recv_iov,
         };
-        let queue = RdmaSrq::new(pd, capacity, this.clone()).map_err(refused)?;
+        let queue = RdmaSrq::new(pd, capacity, this.clone()).map_err(unsupported_or)?;
         {
             let mut inner = this.inner.lock();
             inner.queue = Some(queue);
@@ -308,7 +308,7 @@ impl Srq {
         queue
             .set_limit(low)
             .inspect_err(|_| self.watermark.arm(0))
-            .map_err(refused)?;
+            .map_err(unsupported_or)?;
         // The driver compares only when a receive is taken.
         if self.inner.lock().receives.posted() < low {
             self.watermark.report(self.handle());
@@ -353,8 +353,8 @@ impl Object for Srq {
     }
 }
 
-impl Shared for Srq {
-    fn users(&self) -> &Users {
+impl Usable for Srq {
+    fn users(&self) -> &UseCount {
         &self.users
     }
 }

@@ -22,7 +22,7 @@ MODULE_PARM_DESC(user_service_points, "Service points of one user (default: 4096
 
 static unsigned int user_queue_pairs = 32768;
 module_param(user_queue_pairs, uint, 0644);
-MODULE_PARM_DESC(user_queue_pairs, "Queue pairs of one user: endpoints with a protection zone and EVDs (default: 32768)");
+MODULE_PARM_DESC(user_queue_pairs, "Queue pairs of one user: endpoints with a protection zone (default: 32768)");
 
 static unsigned int user_device_share = 50;
 module_param(user_device_share, uint, 0644);

@@ -24,7 +24,7 @@ use crate::{
         event::Operation,
         handle::KernelHandle, //
     },
-    sys::task::Context,
+    sys::task::CallContext,
 };
 use core::mem::offset_of;
 use kdapl_bindings as bindings;
@@ -173,15 +173,18 @@ fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> 
 ///
 /// # Errors
 ///
-/// That of the post if the caller may not sleep.
+/// The error of the post if the caller may not sleep.
 #[cold]
 pub(super) fn unless_atomic(refusal: NotPosted) -> DatResult {
     match refusal {
-        NotPosted::Refused(error) if !Context::current().may_sleep() => Err(error),
+        NotPosted::Refused(error) if !CallContext::current().may_sleep() => Err(error),
         // Without CONFIG_PREEMPT_COUNT the context is not known.
-        NotPosted::Waits if cfg!(CONFIG_PREEMPT_COUNT) && !Context::current().may_sleep() => Err(
-            DatError::new(Kind::InvalidState, Subtype::InvalidStateEpUnconnected),
-        ),
+        NotPosted::Waits if cfg!(CONFIG_PREEMPT_COUNT) && !CallContext::current().may_sleep() => {
+            Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateEpUnconnected,
+            ))
+        }
         NotPosted::Waits | NotPosted::Refused(_) => Ok(()),
     }
 }

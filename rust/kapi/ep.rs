@@ -17,8 +17,8 @@ use crate::{
     dat::{
         ep::{
             Attr,
-            Change,
             Ep,
+            EpChange,
             Handles, //
         },
         ia::close_flag,
@@ -199,7 +199,7 @@ export! {
             connect_evd: handle(param.connect_evd_handle),
             srq: 0,
         };
-        let change = Change::new(mask, &handles, attr_in(&param.ep_attr)?)?;
+        let change = EpChange::new(mask, &handles, attr_in(&param.ep_attr)?)?;
         adapter.ia.modify_ep(&ep, &change).map(drop)
     }
 

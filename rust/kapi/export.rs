@@ -240,10 +240,10 @@ impl Data {
 /// # Invariants
 ///
 /// The pointer is null, or refers to a NUL-terminated string for the duration of the call.
-pub(super) struct Text(*const c_char);
+pub(super) struct CText(*const c_char);
 
 // SAFETY: The header declares a pointer to `char`.
-unsafe impl Argument for Text {
+unsafe impl Argument for CText {
     type Raw = *const c_char;
 
     unsafe fn from_raw(raw: *const c_char) -> Self {
@@ -252,7 +252,7 @@ unsafe impl Argument for Text {
     }
 }
 
-impl Text {
+impl CText {
     /// Returns the bytes of the string without the NUL; empty for NULL.
     pub(super) fn bytes(&self) -> &[u8] {
         if self.0.is_null() {

@@ -27,7 +27,7 @@ use crate::{
         DmaPages,
         Pages, //
     },
-    sys::task::Context,
+    sys::task::CallContext,
 };
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
@@ -83,24 +83,24 @@ fn pages(mem_type: u32, region: bindings::DAT_REGION_DESCRIPTION) -> DatResult<P
 /// # Errors
 ///
 /// INVALID_HANDLE (LMR or Endpoint), also for objects of two adapters.
-fn with_both<R>(
+fn with_lmr_and_ep<R>(
     lmr: KernelHandle,
     ep: KernelHandle,
-    call: impl FnOnce(&Ia, (&Lmr, &Ep), Context) -> DatResult<R>,
+    call: impl FnOnce(&Ia, (&Lmr, &Ep), CallContext) -> DatResult<R>,
 ) -> DatResult<R> {
     let is_one = lmr.adapter() == ep.adapter();
     let unless_two = || {
         let other = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp);
         is_one.then_some(()).ok_or(other)
     };
-    match Context::current() {
-        Context::Process => {
+    match CallContext::current() {
+        CallContext::Process => {
             let (adapter, lmr) = Adapter::find::<Lmr>(lmr)?;
             unless_two()?;
             let ep = Adapter::object::<Ep>(ep)?;
-            call(&adapter.ia, (&lmr, &ep), Context::Process)
+            call(&adapter.ia, (&lmr, &ep), CallContext::Process)
         }
-        Context::Atomic => {
+        CallContext::Atomic => {
             let guard = rcu::read_lock();
             let number = lmr.adapter();
             let lmr = Adapter::borrow::<Lmr>(&guard, lmr)?;
@@ -111,7 +111,7 @@ fn with_both<R>(
                 Kind::InvalidHandle,
                 Subtype::InvalidHandleLmr,
             ))?;
-            call(ia, (lmr, ep), Context::Atomic)
+            call(ia, (lmr, ep), CallContext::Atomic)
         }
     }
 }
@@ -161,7 +161,7 @@ export! {
         // SAFETY: The header obliges the consumer to pass a list of `npages` elements, and to keep
         // the memory until the registration has ended.
         let map = |list: &mut DmaPages| unsafe { list.map(pages, npages, write) };
-        let contexts = with_both(lmr, ep, |ia, both, context| {
+        let contexts = with_lmr_and_ep(lmr, ep, |ia, both, context| {
             ia.register_lmr(both, &fmr, map, context)
         })?;
         lmr_context.put(contexts.0);
@@ -178,7 +178,7 @@ export! {
     ) {
         // SAFETY: Every bit pattern is a valid cookie.
         let cookie = unsafe { cookie.as_64 };
-        with_both(lmr, ep, |ia, both, context| ia.invalidate_lmr(both, cookie, flags, context))
+        with_lmr_and_ep(lmr, ep, |ia, both, context| ia.invalidate_lmr(both, cookie, flags, context))
     }
 
     /// `dat_ia_reserved_lmr`.

@@ -7,8 +7,8 @@ use super::{
         count,
         export,
         raw_address,
+        CText, //
         Out,
-        Text, //
     },
     region::MEM_TYPES,
     registry::Adapter, //
@@ -36,19 +36,19 @@ use kernel::ffi::{
 };
 
 /// Length of a name in bytes, including the NUL.
-const NAME_LEN: usize = bindings::DAT_NAME_MAX_LENGTH as usize;
+const DAT_NAME_LEN: usize = bindings::DAT_NAME_MAX_LENGTH as usize;
 
 /// Converts a name to its C form: truncated if necessary, and NUL-terminated.
-fn name(bytes: &[u8]) -> [c_char; NAME_LEN] {
-    let mut name = [0; NAME_LEN];
-    for (to, from) in name.iter_mut().zip(bytes).take(NAME_LEN - 1) {
+fn name(bytes: &[u8]) -> [c_char; DAT_NAME_LEN] {
+    let mut name = [0; DAT_NAME_LEN];
+    for (to, from) in name.iter_mut().zip(bytes).take(DAT_NAME_LEN - 1) {
         *to = *from as c_char;
     }
     name
 }
 
 /// Formats a vendor ID as `0x` and eight hexadecimal digits.
-fn vendor(id: u32) -> [c_char; NAME_LEN] {
+fn vendor(id: u32) -> [c_char; DAT_NAME_LEN] {
     let mut digits = [0_u8; 10];
     for (place, digit) in digits.iter_mut().rev().zip(0..8) {
         let nibble = (id >> (4 * digit)) & 0xf;
@@ -129,7 +129,7 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
 export! {
     /// `dat_ia_openv`.
     fn dat_ia_openv(
-        name: Text,
+        name: CText,
         qlen: i32,
         async_evd: Out<*mut c_void>,
         ia: Out<*mut c_void>,

@@ -9,7 +9,7 @@ use super::{
     },
     region::{
         self,
-        Region, //
+        DescribedMemory, //
     },
     registry::Adapter, //
 };
@@ -86,12 +86,12 @@ export! {
         };
         let pz = adapter.inner(pz);
         let (handle, param) = match region::region(mem_type, &region)? {
-            Region::Memory(source) => adapter.ia.create_kernel_lmr(pz, &arguments, |pd| {
+            DescribedMemory::Memory(source) => adapter.ia.create_kernel_lmr(pz, &arguments, |pd| {
                 // SAFETY: The header obliges the consumer to pass a list that names `length` bytes,
                 // and to keep the memory until the LMR and those of the same memory are freed.
                 unsafe { KernelMemory::map(pd, &source, length) }
             }),
-            Region::Lmr(other) => {
+            DescribedMemory::Lmr(other) => {
                 adapter.ia.create_lmr_of_lmr(pz, adapter.inner(other), &arguments)
             }
         }?;

@@ -22,7 +22,7 @@ pub(super) const MEM_TYPES: u32 = bindings::DAT_MEM_TYPE_LMR
     | bindings::KDAPL_MEM_TYPE_BVEC;
 
 /// Memory that a description names.
-pub(super) enum Region {
+pub(super) enum DescribedMemory {
     Memory(Source),
     Lmr(KernelHandle),
 }
@@ -56,7 +56,7 @@ pub(super) fn is_zero_based(va_type: u32) -> DatResult<bool> {
 pub(super) fn region(
     mem_type: u32,
     region: &bindings::DAT_REGION_DESCRIPTION,
-) -> DatResult<Region> {
+) -> DatResult<DescribedMemory> {
     let invalid = DatError::Invalid(Arg::Region);
     let list = |pointer: *const ()| match pointer.is_null() {
         true => Err(invalid),
@@ -64,9 +64,11 @@ pub(super) fn region(
     };
     let [first, second] = words(mem_type, region);
     let pointer = core::ptr::with_exposed_provenance::<()>(first as usize);
-    Ok(Region::Memory(match mem_type {
+    Ok(DescribedMemory::Memory(match mem_type {
         bindings::DAT_MEM_TYPE_VIRTUAL => Source::Virtual(first),
-        bindings::DAT_MEM_TYPE_LMR => return Ok(Region::Lmr(KernelHandle::from_raw(first))),
+        bindings::DAT_MEM_TYPE_LMR => {
+            return Ok(DescribedMemory::Lmr(KernelHandle::from_raw(first)))
+        }
         bindings::DAT_MEM_TYPE_PHYSICAL => Source::Pages {
             addresses: list(pointer)?.cast(),
             size: PAGE_SIZE as u64,

@@ -43,7 +43,7 @@ const SLOTS: u32 = 256;
 ///
 /// `number` changes each time an IA is closed, so that a stale handle of the closed IA does not
 /// resolve to the next IA in the slot.
-struct Slot {
+struct AdapterSlot {
     number: u32,
     ia: Option<Arc<Ia>>,
 }
@@ -53,37 +53,37 @@ struct Slot {
 /// Each slot has its own lock, so that consumers of different IAs do not contend. An object's
 /// handle is resolved in the IA's table while the slot is locked. A call on an object therefore
 /// needs no reference to its IA.
-type Slots = KVec<Pin<KBox<Mutex<Slot>>>>;
+type AdapterSlots = KVec<Pin<KBox<Mutex<AdapterSlot>>>>;
 
 /// Open adapters.
-struct Adapters {
-    slots: Slots,
+struct OpenAdapters {
+    slots: AdapterSlots,
     /// The same adapters by slot, for lookups in any context.
     lookups: RcuTable<Ia>,
 }
 
 /// Open adapters, from module load to module unload.
-struct AdapterTable(UnsafeCell<Option<Adapters>>);
+struct AdapterTable(UnsafeCell<Option<OpenAdapters>>);
 
-// SAFETY: Only `Registration` writes to it, while there are no readers; see `AdapterTable::get`.
+// SAFETY: Only `ConsumerApi` writes to it, while there are no readers; see `AdapterTable::get`.
 unsafe impl Sync for AdapterTable {}
 
 static ADAPTERS: AdapterTable = AdapterTable(UnsafeCell::new(None));
 
 impl AdapterTable {
-    fn get(&self) -> Option<&Adapters> {
+    fn get(&self) -> Option<&OpenAdapters> {
         // SAFETY: The cell is written twice: at module load, before the kernel resolves another
         // module's references to the exported symbols, and at module unload, when no module that
         // refers to them is left. Hence no write happens during a shared borrow.
         unsafe { &*self.0.get() }.as_ref()
     }
 
-    fn slots(&self) -> &[Pin<KBox<Mutex<Slot>>>] {
+    fn slots(&self) -> &[Pin<KBox<Mutex<AdapterSlot>>>] {
         self.get().map_or(&[], |adapters| &adapters.slots)
     }
 
     /// Returns the slot of the adapter with this number.
-    fn slot(&self, number: u32) -> Option<&Mutex<Slot>> {
+    fn slot(&self, number: u32) -> Option<&Mutex<AdapterSlot>> {
         let index = usize::try_from(slot_of(number)).ok()?;
         self.slots().get(index).map(|slot| &**slot)
     }
@@ -97,7 +97,7 @@ pub(super) struct Adapter {
 }
 
 /// Handle that no object has.
-const NOBODY: u64 = u64::MAX;
+const NO_OBJECT: u64 = u64::MAX;
 
 fn invalid(subtype: Subtype) -> DatError {
     DatError::new(Kind::InvalidHandle, subtype)
@@ -168,15 +168,15 @@ impl Adapter {
         Ok(())
     }
 
-    /// Calls `look` on the IA with this number while its slot is locked. Returns `None` if there is
-    /// no such IA.
+    /// Calls `action` on the IA with this number while its slot is locked. Returns `None` if there
+    /// is no such IA.
     ///
-    /// `look` must be short and must not close an IA.
+    /// `action` must be short and must not close an IA.
     #[inline(always)]
-    fn within<R>(number: u32, look: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
+    fn within<R>(number: u32, action: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
         let slot = ADAPTERS.slot(number)?.lock();
         let ia = slot.ia.as_ref().filter(|_| slot.number == number)?;
-        Some(look(ia))
+        Some(action(ia))
     }
 
     /// Returns the adapter with this number.
@@ -288,9 +288,9 @@ impl Adapter {
             return 0;
         }
         if handle.adapter() != self.number {
-            return NOBODY;
+            return NO_OBJECT;
         }
-        self.ia.whole(handle).map_or(NOBODY, Handle::into_raw)
+        self.ia.whole(handle).map_or(NO_OBJECT, Handle::into_raw)
     }
 
     /// Converts a handle of this adapter's table to the consumer's handle.
@@ -325,31 +325,31 @@ fn slot_of(number: u32) -> u32 {
 }
 
 /// Kernel consumer API, available from module load to module unload.
-pub(crate) struct Registration(());
+pub(crate) struct ConsumerApi(());
 
-impl Registration {
+impl ConsumerApi {
     /// Allocates the slots. Called once, by the module's `init`.
     pub(crate) fn new() -> Result<Self> {
         let mut slots = KVec::with_capacity(SLOTS as usize, GFP_KERNEL)?;
         for number in 0..SLOTS {
-            let slot = Slot { number, ia: None };
+            let slot = AdapterSlot { number, ia: None };
             let slot = KBox::pin_init(new_mutex!(slot, "Adapter::slot"), GFP_KERNEL)?;
             slots.push_within_capacity(slot).map_err(|_| ENOMEM)?;
         }
         let lookups = RcuTable::new();
-        Self::replace(Some(Adapters { slots, lookups }));
+        Self::replace(Some(OpenAdapters { slots, lookups }));
         Ok(Self(()))
     }
 
     /// Replaces the table and returns the old one.
-    fn replace(adapters: Option<Adapters>) -> Option<Adapters> {
+    fn replace(adapters: Option<OpenAdapters>) -> Option<OpenAdapters> {
         // SAFETY: The module is being loaded or unloaded, so that no other module can call an
         // exported function and nothing else borrows the cell.
         core::mem::replace(unsafe { &mut *ADAPTERS.0.get() }, adapters)
     }
 }
 
-impl Drop for Registration {
+impl Drop for ConsumerApi {
     fn drop(&mut self) {
         let adapters = Self::replace(None);
         for slot in adapters.iter().flat_map(|adapters| &adapters.slots) {

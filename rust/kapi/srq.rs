@@ -23,7 +23,7 @@ use crate::{
         },
     },
     model::handle::KernelHandle,
-    sys::task::Context, //
+    sys::task::CallContext, //
 };
 use kdapl_bindings as bindings;
 use kernel::{
@@ -59,7 +59,7 @@ fn post(srq: KernelHandle, receive: &Receive<'_>) -> DatResult {
         Adapter::borrow::<Srq>(&guard, srq)?.post_at_once(receive)
     };
     match posted {
-        Err(_) if Context::current().may_sleep() => Adapter::object::<Srq>(srq)?.post(receive),
+        Err(_) if CallContext::current().may_sleep() => Adapter::object::<Srq>(srq)?.post(receive),
         result => result,
     }
 }

@@ -57,7 +57,7 @@ struct Cell<H> {
     handler: UnsafeCell<H>,
 }
 
-/// Owner of a [`Cell`]. A reference to it is none to the cell, which an upcall may use.
+/// Owner of a [`Cell`]. Borrowing the owner does not borrow the cell, which an upcall may be using.
 ///
 /// # Invariants
 ///

@@ -87,11 +87,6 @@ impl Dto {
         Self::new(Operation::Send, Some(buffer.using(length)))
     }
 
-    /// Sends a message without data.
-    pub fn empty_send() -> Self {
-        Self::new(Operation::Send, None)
-    }
-
     /// Receives a message into a buffer.
     pub fn receive(buffer: Buffer) -> Self {
         let length = buffer.len();
@@ -333,8 +328,8 @@ pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refuse
     })
 }
 
-/// Makes the C form of DTOs, and hands their buffers over. Stops at an error, with which the rest
-/// has its buffers.
+/// Converts DTOs to their C form, and gives their buffers to the adapter's table. Stops at the
+/// first error; the remaining DTOs keep their buffers.
 fn prepare(
     adapter: &Adapter,
     ep: Handle,

@@ -43,7 +43,7 @@ impl Rmr {
 
     /// Opens `length` bytes of memory to the peer, by a request on the queue of a connected
     /// Endpoint: `dat_rmr_bind`. Returns the memory as the peer has to name it, which a later send
-    /// on the same Endpoint may tell. An [`Event::Bind`](crate::Event::Bind) returns `context`.
+    /// on the same Endpoint may carry. An [`Event::Bind`](crate::Event::Bind) returns `context`.
     pub fn bind(
         &mut self,
         memory: &Shared,

@@ -100,8 +100,8 @@ impl Slots {
         Some(posted)
     }
 
-    /// Takes the next of those that an Endpoint or a Shared Receive Queue has posted, from the slot
-    /// `place` on, which is advanced.
+    /// Takes the next DTO that the Endpoint or Shared Receive Queue `owner` has posted, at or after
+    /// the slot `place`. Advances `place`.
     pub(crate) fn take_of(&mut self, owner: Handle, place: &mut usize) -> Option<Posted> {
         let is_its = |slot: &Slot| {
             slot.posted

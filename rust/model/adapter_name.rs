@@ -12,9 +12,9 @@
 //!   mlx5_0/2@eth0.100       a network device or an address of this device and port
 //! ```
 //!
-//! A name that says less leaves more addresses to the adapter. Its *own* address is the first of
-//! them in this order: of the port's network device before those above it, such as VLANs; IPv4
-//! before IPv6; link-local last; then the kernel's order.
+//! A shorter name permits more addresses. The adapter's *own* address is the first permitted one in
+//! this order: of the port's network device before those above it, such as VLANs; IPv4 before IPv6;
+//! link-local last; then the kernel's order.
 
 use core::net::IpAddr;
 
@@ -64,7 +64,7 @@ impl LocalAddress {
     }
 }
 
-/// Returns the position of an adapter's own address among those that its name leaves to it.
+/// Returns the index of the adapter's own address among the addresses that its name permits.
 pub(crate) fn own_address(addresses: impl Iterator<Item = LocalAddress>) -> Option<usize> {
     let ranked = addresses.enumerate();
     // `min_by_key` returns the first of equals.
@@ -103,7 +103,7 @@ pub(crate) fn source_address(
     best.map(|(_, place)| place)
 }
 
-/// Addresses that a name leaves to an adapter.
+/// Addresses that an adapter's name permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// All of the port.
@@ -133,7 +133,8 @@ pub(crate) enum Match {
     Address,
 }
 
-/// Returns what `text` is for an address of the network device `netdev`: its name, or the address.
+/// Compares `text` with the name of a network device and with one of its addresses. Returns the
+/// kind of match.
 pub(crate) fn place_match(text: &[u8], netdev: &[u8], ip: IpAddr) -> Option<Match> {
     if text == netdev {
         return Some(Match::NetDevice);
@@ -198,7 +199,7 @@ impl<'a> AdapterName<'a> {
         })
     }
 
-    /// Returns whether a port may be meant.
+    /// Returns whether the name permits this port.
     pub(crate) fn allows_port(&self, port: u32) -> bool {
         self.port.is_none_or(|named| named == port)
     }

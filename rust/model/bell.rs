@@ -21,9 +21,9 @@ use super::atomic::AtomicU32;
 /// Counter that is advanced with each announcement.
 pub(crate) struct Bell(AtomicU32);
 
-/// Count that a thread has heard.
+/// Count of a bell that a thread has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard(u32);
+pub(crate) struct BellCount(u32);
 
 impl Bell {
     /// Creates a bell.
@@ -34,7 +34,7 @@ impl Bell {
     /// Rings the bell, after the change. The caller wakes the sleepers afterwards, with a full
     /// barrier before the check whether there are any.
     ///
-    /// An addition, because a store would not be enough: a thread that hears the second of two
+    /// An addition, because a store would not be enough: a thread that reads the second of two
     /// rings must see the changes of both.
     ///
     /// Context: any, including hard IRQ.
@@ -42,13 +42,13 @@ impl Bell {
         self.0.add(1);
     }
 
-    /// Returns the count. The caller then looks for the changes that were announced until now.
-    pub(crate) fn hear(&self) -> Heard {
-        Heard(self.0.load_acquire())
+    /// Returns the count. The caller then checks for the changes that were announced until now.
+    pub(crate) fn read(&self) -> BellCount {
+        BellCount(self.0.load_acquire())
     }
 
     /// Checks whether the bell was rung since then. This is the condition of a sleep.
-    pub(crate) fn has_rung_since(&self, heard: Heard) -> bool {
-        self.hear() != heard
+    pub(crate) fn has_rung_since(&self, seen: BellCount) -> bool {
+        self.read() != seen
     }
 }

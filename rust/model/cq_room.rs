@@ -2,10 +2,10 @@
 
 //! Accounting of the entries of a completion queue (CQ), so that it never overflows.
 //!
-//! An Endpoint [takes](Taken) an entry for each Data Transfer Operation (DTO) that it may ever have
-//! in flight. It does so when its queue pair is created, and returns the entries when the queue
-//! pair is destroyed. Completions of a destroyed queue pair may still be queued in the CQ. Their
-//! entries are *given up*: no Endpoint owns them any more, but they stay reserved until these
+//! An Endpoint [takes](CqReservation) an entry for each Data Transfer Operation (DTO) that it may
+//! ever have in flight. It does so when its queue pair is created, and returns the entries when the
+//! queue pair is destroyed. Completions of a destroyed queue pair may still be queued in the CQ.
+//! Their entries are *given up*: no Endpoint owns them any more, but they stay reserved until these
 //! completions were taken.
 //!
 //! ```text
@@ -23,8 +23,8 @@ use super::atomic::{
 
 /// Reservations of the entries of one CQ.
 ///
-/// The owner of the CQ serialises all calls but [`CqRoom::depth`] and that of [`Taken::end`] which
-/// gives nothing up.
+/// The owner of the CQ serialises all calls except [`CqRoom::depth`], and [`CqReservation::end`] if
+/// nothing was given up.
 pub(crate) struct CqRoom {
     depth: u32,
     /// Entries that are reserved, given up ones included.
@@ -159,12 +159,12 @@ impl CqRoom {
 ///
 /// Its Endpoint may release the queue pair before. Then no Endpoint owns the completions any more,
 /// but they are queued until the queue pair is destroyed.
-pub(crate) struct Taken {
+pub(crate) struct CqReservation {
     entries: u32,
     given_up: AtomicU32,
 }
 
-impl Taken {
+impl CqReservation {
     /// Takes charge of entries that were reserved.
     pub(crate) fn new(entries: u32) -> Self {
         Self {

@@ -4,8 +4,8 @@
 //! `dat_lmr_allocate`.
 //!
 //! `dat_lmr_fmr` posts a request that registers memory, and `dat_lmr_invalidate` one that ends the
-//! registration. The peer may end it, too. Completions are taken later than they happen, and those
-//! of two queues in any order:
+//! registration. The peer may end it, too. Completions are drained with a delay, and in any order
+//! if they are of two queues:
 //!
 //! ```text
 //!              Prepare            Register                RegistrationEnded
@@ -30,7 +30,7 @@ use super::code::{
 
 /// State of an LMR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum State {
+pub(crate) enum LmrState {
     /// Nothing is registered, and no request is outstanding.
     Free,
     /// A call prepares a registration.
@@ -43,7 +43,7 @@ pub(crate) enum State {
     Invalidating,
     /// Registration and invalidation are outstanding.
     Both,
-    /// The registration is outstanding, and the key is known to be invalid again.
+    /// The registration is outstanding, and its key was invalidated already.
     Dying,
     /// A request has failed. The registration is outstanding.
     LostRegistering,
@@ -55,7 +55,7 @@ pub(crate) enum State {
 
 /// Calls and completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Input {
+pub(crate) enum LmrInput {
     /// A call of `dat_lmr_fmr` begins.
     Prepare,
     /// That call has failed before it posted the request.
@@ -78,13 +78,13 @@ pub(crate) enum Input {
         /// The request was carried out.
         ok: bool,
     },
-    /// The completion of a receive has named the key as invalidated.
+    /// A receive has reported that the peer invalidated the key.
     PeerInvalidated,
 }
 
 /// Task of the caller after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Effects {
+pub(crate) struct LmrEffects {
     /// Posts must not name the LMR context any more.
     pub(crate) forget: bool,
     /// The device does not access the memory any more: end its DMA mapping.
@@ -93,7 +93,7 @@ pub(crate) struct Effects {
     pub(crate) replace: bool,
 }
 
-impl Effects {
+impl LmrEffects {
     /// No effects.
     const NONE: Self = Self {
         forget: false,
@@ -127,7 +127,7 @@ const fn free() -> DatError {
     DatError::new(Kind::InvalidState, Subtype::InvalidStateLmrFree)
 }
 
-impl State {
+impl LmrState {
     /// Returns whether the next registration needs another region.
     pub(crate) const fn is_lost(self) -> bool {
         matches!(self, Self::Lost)
@@ -169,22 +169,22 @@ impl State {
     /// * INVALID_STATE (LMR in use) for a registration of an LMR that is registered or has a
     ///   request outstanding, and for an invalidation that would overtake the registration.
     /// * INVALID_STATE (LMR free) for an invalidation without a registration.
-    pub(crate) const fn step(self, input: Input) -> DatResult<(Self, Effects)> {
+    pub(crate) const fn step(self, input: LmrInput) -> DatResult<(Self, LmrEffects)> {
         match input {
-            Input::Prepare => self.prepare(),
-            Input::Invalidate { in_order } => self.invalidate(in_order),
-            Input::Abandon => Ok(self.abandon()),
-            Input::Register => Ok(self.register()),
-            Input::RegistrationEnded { ok } => Ok(self.registration_ended(ok)),
-            Input::InvalidationEnded { ok } => Ok(self.invalidation_ended(ok)),
-            Input::PeerInvalidated => Ok(self.peer_invalidated()),
+            LmrInput::Prepare => self.prepare(),
+            LmrInput::Invalidate { in_order } => self.invalidate(in_order),
+            LmrInput::Abandon => Ok(self.abandon()),
+            LmrInput::Register => Ok(self.register()),
+            LmrInput::RegistrationEnded { ok } => Ok(self.registration_ended(ok)),
+            LmrInput::InvalidationEnded { ok } => Ok(self.invalidation_ended(ok)),
+            LmrInput::PeerInvalidated => Ok(self.peer_invalidated()),
         }
     }
 
-    const fn prepare(self) -> DatResult<(Self, Effects)> {
+    const fn prepare(self) -> DatResult<(Self, LmrEffects)> {
         match self {
-            Self::Free => Ok((Self::Preparing, Effects::NONE)),
-            Self::Lost => Ok((Self::Preparing, Effects::REPLACE)),
+            Self::Free => Ok((Self::Preparing, LmrEffects::NONE)),
+            Self::Lost => Ok((Self::Preparing, LmrEffects::REPLACE)),
             Self::Preparing
             | Self::Registering
             | Self::Registered
@@ -196,9 +196,9 @@ impl State {
         }
     }
 
-    const fn abandon(self) -> (Self, Effects) {
+    const fn abandon(self) -> (Self, LmrEffects) {
         match self {
-            Self::Preparing => (Self::Free, Effects::RELEASE),
+            Self::Preparing => (Self::Free, LmrEffects::RELEASE),
             Self::Free
             | Self::Registering
             | Self::Registered
@@ -207,13 +207,13 @@ impl State {
             | Self::Dying
             | Self::LostRegistering
             | Self::LostInvalidating
-            | Self::Lost => (self, Effects::NONE),
+            | Self::Lost => (self, LmrEffects::NONE),
         }
     }
 
-    const fn register(self) -> (Self, Effects) {
+    const fn register(self) -> (Self, LmrEffects) {
         match self {
-            Self::Preparing => (Self::Registering, Effects::NONE),
+            Self::Preparing => (Self::Registering, LmrEffects::NONE),
             Self::Free
             | Self::Registering
             | Self::Registered
@@ -222,14 +222,14 @@ impl State {
             | Self::Dying
             | Self::LostRegistering
             | Self::LostInvalidating
-            | Self::Lost => (self, Effects::NONE),
+            | Self::Lost => (self, LmrEffects::NONE),
         }
     }
 
-    const fn invalidate(self, in_order: bool) -> DatResult<(Self, Effects)> {
+    const fn invalidate(self, in_order: bool) -> DatResult<(Self, LmrEffects)> {
         match self {
-            Self::Registered => Ok((Self::Invalidating, Effects::FORGET)),
-            Self::Registering if in_order => Ok((Self::Both, Effects::FORGET)),
+            Self::Registered => Ok((Self::Invalidating, LmrEffects::FORGET)),
+            Self::Registering if in_order => Ok((Self::Both, LmrEffects::FORGET)),
             Self::Registering => Err(in_use()),
             Self::Free
             | Self::Preparing
@@ -242,14 +242,14 @@ impl State {
         }
     }
 
-    const fn registration_ended(self, ok: bool) -> (Self, Effects) {
+    const fn registration_ended(self, ok: bool) -> (Self, LmrEffects) {
         match (self, ok) {
-            (Self::Registering, true) => (Self::Registered, Effects::NONE),
-            (Self::Both, true) => (Self::Invalidating, Effects::NONE),
-            (Self::Both, false) => (Self::LostInvalidating, Effects::NONE),
-            (Self::Dying, true) => (Self::Free, Effects::NONE),
+            (Self::Registering, true) => (Self::Registered, LmrEffects::NONE),
+            (Self::Both, true) => (Self::Invalidating, LmrEffects::NONE),
+            (Self::Both, false) => (Self::LostInvalidating, LmrEffects::NONE),
+            (Self::Dying, true) => (Self::Free, LmrEffects::NONE),
             (Self::Registering | Self::Dying, false) | (Self::LostRegistering, _) => {
-                (Self::Lost, Effects::FORGET)
+                (Self::Lost, LmrEffects::FORGET)
             }
             (
                 Self::Free
@@ -259,19 +259,19 @@ impl State {
                 | Self::LostInvalidating
                 | Self::Lost,
                 _,
-            ) => (self, Effects::NONE),
+            ) => (self, LmrEffects::NONE),
         }
     }
 
-    const fn invalidation_ended(self, ok: bool) -> (Self, Effects) {
+    const fn invalidation_ended(self, ok: bool) -> (Self, LmrEffects) {
         match (self, ok) {
-            (Self::Invalidating, true) => (Self::Free, Effects::RELEASE),
+            (Self::Invalidating, true) => (Self::Free, LmrEffects::RELEASE),
             (Self::Invalidating, false) | (Self::LostInvalidating, _) => {
-                (Self::Lost, Effects::NONE)
+                (Self::Lost, LmrEffects::NONE)
             }
             // Slots that are given up end in any order.
-            (Self::Both, true) => (Self::Dying, Effects::RELEASE),
-            (Self::Both, false) => (Self::LostRegistering, Effects::NONE),
+            (Self::Both, true) => (Self::Dying, LmrEffects::RELEASE),
+            (Self::Both, false) => (Self::LostRegistering, LmrEffects::NONE),
             (
                 Self::Free
                 | Self::Preparing
@@ -281,22 +281,22 @@ impl State {
                 | Self::LostRegistering
                 | Self::Lost,
                 _,
-            ) => (self, Effects::NONE),
+            ) => (self, LmrEffects::NONE),
         }
     }
 
-    const fn peer_invalidated(self) -> (Self, Effects) {
+    const fn peer_invalidated(self) -> (Self, LmrEffects) {
         match self {
-            Self::Registered => (Self::Free, Effects::RELEASE),
-            Self::Registering => (Self::Dying, Effects::RELEASE),
+            Self::Registered => (Self::Free, LmrEffects::RELEASE),
+            Self::Registering => (Self::Dying, LmrEffects::RELEASE),
             // The invalidation of this side is carried out without effect.
-            Self::Invalidating | Self::Both => (self, Effects::RELEASE),
+            Self::Invalidating | Self::Both => (self, LmrEffects::RELEASE),
             Self::Free
             | Self::Preparing
             | Self::Dying
             | Self::LostRegistering
             | Self::LostInvalidating
-            | Self::Lost => (self, Effects::NONE),
+            | Self::Lost => (self, LmrEffects::NONE),
         }
     }
 }

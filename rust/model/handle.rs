@@ -84,7 +84,7 @@ numbered! {
 
 /// Identity of an object in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct ObjectKey {
     /// Index of the entry in the table.
     pub(crate) index: u32,
     /// Generation, which distinguishes the objects that the entry has held.
@@ -109,11 +109,11 @@ impl Handle {
     /// Returns a handle of an object that stands in no table. `random` makes it differ from others.
     pub(crate) const fn random(kind: HandleKind, random: u64) -> Self {
         let (index, generation) = (0, random);
-        Self::new(kind, Key { index, generation })
+        Self::new(kind, ObjectKey { index, generation })
     }
 
     /// Composes a handle.
-    const fn new(kind: HandleKind, key: Key) -> Self {
+    const fn new(kind: HandleKind, key: ObjectKey) -> Self {
         // Widening casts; `u64::from` is not `const`.
         Self(
             ((kind.number() as u64) << KIND_SHIFT)
@@ -128,8 +128,8 @@ impl Handle {
     }
 
     /// Returns the identity of the object, which is not validated.
-    pub(crate) const fn key(self) -> Key {
-        Key {
+    pub(crate) const fn key(self) -> ObjectKey {
+        ObjectKey {
             // Truncation is intended: the index has fewer than 32 bits.
             index: self.0 as u32 % MAX_INDEX,
             generation: (self.0 >> INDEX_BITS) & GENERATION_MASK,

@@ -7,8 +7,8 @@
 //! message of the peer, and another one at each of the next ticks. If the peer answers neither a
 //! probe nor with a message, the connection is broken before the keepalive time is over.
 //!
-//! One lost packet is no reason to give up a peer. A transport repeats it after seconds, but at
-//! once if a later packet shows the gap: that of the next probe.
+//! A lost packet alone does not break the connection. A transport repeats it after seconds, or at
+//! once when the next probe shows the gap.
 //!
 //! Time is counted in ticks. A machine that was stopped has missed ticks, and a peer cannot answer
 //! a machine that is stopped.
@@ -65,7 +65,7 @@ impl Keepalive {
     /// whether requests of the consumer are outstanding: then the transport watches the peer. The
     /// keepalive time is in milliseconds, at least [`MIN_MS`].
     pub(crate) const fn tick(&mut self, keepalive_ms: u32, heard: bool, is_busy: bool) -> Action {
-        // Requests that follow an unanswered probe tell no more than the probe.
+        // Requests posted after an unanswered probe give no further sign of life.
         let is_alive = heard || (is_busy && self.probes == 0);
         self.silent = if is_alive {
             0

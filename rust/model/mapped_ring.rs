@@ -33,11 +33,12 @@ use super::{
 };
 use core::array;
 
-/// Values of [`SharedWords::empty`]: the kernel may have further events; it has none.
+/// Value of [`SharedWords::empty`]: the kernel may have events outside of the ring.
 const NOT_EMPTY: u32 = 0;
-const EMPTY: u32 = 1;
-/// The kernel checks whether it has further events.
-const CHECKED: u32 = 2;
+/// Value of [`SharedWords::empty`]: the kernel claims that it has none (`KDAPL_MAPPED_EMPTY`).
+pub(crate) const EMPTY: u32 = 1;
+/// Value of [`SharedWords::empty`]: the kernel is checking. A process treats it as [`NOT_EMPTY`].
+const CHECKING: u32 = 2;
 
 /// Words that the kernel and a process share.
 pub(crate) struct SharedWords<'a> {
@@ -210,15 +211,15 @@ impl<M: SharedMemory> MappedRing<M> {
     /// holds the EVD's consumer lock.
     pub(crate) fn claim_empty(&self, is_empty: impl FnOnce() -> bool) {
         let empty = self.memory.words().empty;
-        empty.swap(CHECKED);
+        empty.swap(CHECKING);
         if is_empty() {
             // Fails if the announcement was retracted.
-            let _ = empty.exchange_if(CHECKED, EMPTY);
+            let _ = empty.exchange_if(CHECKING, EMPTY);
         }
     }
 
     /// Retracts the claim that there are no other events. The caller has queued an event before, or
-    /// made the reason visible why the process has to call.
+    /// has changed state so that the process must call.
     ///
     /// An exchange, because a store would not be enough. If two producers retract, the thread that
     /// checks may read the value of the second one only. An exchange of the second one reads the
@@ -227,12 +228,6 @@ impl<M: SharedMemory> MappedRing<M> {
     /// Context: any, including hard IRQ.
     pub(crate) fn retract_empty(&self) {
         self.memory.words().empty.swap(NOT_EMPTY);
-    }
-
-    /// Checks whether the kernel claims that it has no other events. For tests.
-    #[cfg(kdapl_host)]
-    pub(crate) fn claims_empty(&self) -> bool {
-        self.memory.words().empty.load_acquire() == EMPTY
     }
 
     /// Returns the index of the oldest record, or `None` if the head is invalid.

@@ -76,7 +76,7 @@ pub(crate) struct Requests<S> {
     newest: Neighbour,
     /// Number of markers in flight.
     markers: u32,
-    /// Number of the next request at the last [`Requests::rests`].
+    /// Number of the next request at the last [`Requests::is_idle_since_last_call`].
     seen_number: u32,
 }
 
@@ -208,7 +208,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     }
 
     /// Returns whether no request was posted since the last call.
-    pub(crate) fn rests(&mut self) -> bool {
+    pub(crate) fn is_idle_since_last_call(&mut self) -> bool {
         core::mem::replace(&mut self.seen_number, self.next_number) == self.next_number
     }
 

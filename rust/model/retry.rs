@@ -49,15 +49,16 @@ pub(crate) struct RetryLimits {
 /// Largest retry count.
 pub(crate) const ENDLESS: u8 = 7;
 
-/// Milliseconds after which a connection to a silent peer fails, if it has to fail some time.
+/// Longest time-out for a silent peer in milliseconds. Also the time-out of a connection without a
+/// peer time-out, if the device has no endless retries.
 pub(crate) const LONGEST_MS: u32 = 3_600_000;
 
 impl Retry {
-    /// Chooses the values for a peer that is waited for as long as the device allows: for ever, or
-    /// for [`LONGEST_MS`].
+    /// Chooses the values for a connection without a peer time-out: endless retries if the device
+    /// has them, else a time-out of [`LONGEST_MS`].
     ///
-    /// If it is for ever, the interval is the shortest one: the delay until a lost packet is sent
-    /// again.
+    /// The interval of endless retries is the shortest one: it is the delay until a lost packet is
+    /// sent again.
     pub(crate) fn for_any_time(limits: RetryLimits) -> Self {
         if limits.may_be_endless {
             Self {

@@ -7,9 +7,9 @@
 //! many Endpoints take receives from it.
 //!
 //! The driver of soft-RoCE loses a receive if a connection ends amid its message: it never
-//! completes. It takes receives in the order of their posts. So all receives before one that has
-//! completed were taken, and none of them by a queue pair that was created later, or that has
-//! completed a later one. A receive that no present queue pair can have is lost.
+//! completes. It takes receives in the order of their posts. So when a receive has completed, all
+//! earlier ones were taken, too. A queue pair that was created later, or that has completed a later
+//! receive, cannot have them. A receive that no existing queue pair can have is lost.
 //!
 //! If every connection ends amid its message, none completes. Then the event of the queue's limit
 //! shows that it is nearly empty, so that all receives but the newest were taken.
@@ -81,7 +81,7 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         self.held = self.held.saturating_add(1);
     }
 
-    /// Uncounts held receives.
+    /// Subtracts held receives.
     pub(crate) fn release(&mut self, count: u32) {
         self.held = self.held.saturating_sub(count);
     }

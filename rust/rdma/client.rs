@@ -20,7 +20,7 @@ use kernel::{
 };
 
 global_lock! {
-    // SAFETY: `Registration::new` initialises it before the first use.
+    // SAFETY: `IbClient::new` initialises it before the first use.
     unsafe(uninit) static DEVICES: Mutex<KVec<Arc<Device>>> = KVec::new();
 }
 
@@ -36,17 +36,17 @@ pub(crate) fn find(index: u32, mut wanted: impl FnMut(&Device) -> bool) -> Optio
 /// The registration with `ib_core`. While it exists, `ib_core` reports devices that are added or
 /// removed.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Registration {
+pub(crate) struct IbClient {
     #[pin]
     client: Opaque<bindings::ib_client>,
 }
 
 // SAFETY: Only `ib_core` accesses the client, with its own locks.
-unsafe impl Send for Registration {}
+unsafe impl Send for IbClient {}
 // SAFETY: As above.
-unsafe impl Sync for Registration {}
+unsafe impl Sync for IbClient {}
 
-impl Registration {
+impl IbClient {
     /// Registers the client. The module's `init` calls it once.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         // SAFETY: It is called once, before any use of the list.
@@ -72,7 +72,7 @@ impl Registration {
 }
 
 #[pinned_drop]
-impl PinnedDrop for Registration {
+impl PinnedDrop for IbClient {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: `new` registered the client. `ib_core` does not access it afterwards.
         unsafe { bindings::ib_unregister_client(self.client.get()) };

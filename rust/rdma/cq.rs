@@ -12,8 +12,8 @@ use super::{
     device::Device,
     leak::unless_destroyed,
     wc::{
-        Batch,
         Wc, //
+        WcBatch,
     },
 };
 use core::{
@@ -125,7 +125,7 @@ impl<H: Handler> Cq<H> {
     /// Context: any, except the callback of the queue. The caller serialises polls.
     pub(crate) fn poll<'b, const N: usize>(
         &self,
-        batch: &'b mut Batch<N>,
+        batch: &'b mut WcBatch<N>,
         room: usize,
     ) -> &'b [Wc] {
         let (wc, most) = batch.as_raw();

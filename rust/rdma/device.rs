@@ -263,8 +263,6 @@ impl Device {
     }
 
     /// Returns the limits of the device.
-    // Inlined, so that only the limits that the caller uses are read.
-    #[inline(always)]
     pub(crate) fn limits(&self) -> Limits {
         let attrs = self.raw_attrs();
         Limits {

@@ -62,14 +62,14 @@ const ENDED: u32 = 2;
 
 /// Memory that is mapped for a device.
 #[derive(Clone)]
-pub(crate) enum MappedMemory {
+pub(crate) enum RegionMemory {
     /// Pinned memory of a process.
     Process(Arc<Umem>),
     /// Memory of the kernel.
     Kernel(KernelMemory),
 }
 
-impl MappedMemory {
+impl RegionMemory {
     /// Maps `length` bytes from `offset` on into a region, whose users address them from `address`
     /// on.
     ///
@@ -106,7 +106,7 @@ pub(crate) fn is_not_available(error: Error) -> bool {
 }
 
 /// Mapped memory, and the owner that keeps it, if there is one: it is dropped after the region.
-type OwnedMemory = (MappedMemory, Option<Arc<dyn Send + Sync>>);
+type OwnedMemory = (RegionMemory, Option<Arc<dyn Send + Sync>>);
 
 /// A memory region for fast registration.
 ///
@@ -148,7 +148,7 @@ impl FastMr {
     /// user, `ENOMEM`, any other error of the driver.
     pub(crate) fn new(
         pd: Arc<Pd>,
-        (memory, owner): (MappedMemory, Option<Arc<dyn Send + Sync>>),
+        (memory, owner): (RegionMemory, Option<Arc<dyn Send + Sync>>),
         offset: u64,
         length: u64,
         address: u64,

@@ -16,7 +16,7 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Addresses that most ports have room for.
+/// Number of addresses to allocate room for at first.
 const ROOM: usize = 8;
 
 /// An address of the network device of a port, or of one above it.

@@ -92,7 +92,7 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
 
 /// Context of a queue pair's events. It passes failures to the handler until they are ignored.
 /// Dropped after the queue pair was destroyed.
-struct Context<H: Handler> {
+struct QpContext<H: Handler> {
     handler: Arc<H>,
     /// Whether failures are no longer reported.
     ignores_failures: Atomic<bool>,
@@ -100,7 +100,7 @@ struct Context<H: Handler> {
     kept: Option<H::Kept>,
 }
 
-impl<H: Handler> Drop for Context<H> {
+impl<H: Handler> Drop for QpContext<H> {
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
             H::destroyed(kept);
@@ -108,7 +108,7 @@ impl<H: Handler> Drop for Context<H> {
     }
 }
 
-/// The state of a queue pair. The reference to it is the right to change it, or to prevent changes.
+/// State of a queue pair. The holder of the reference may change it, or keep it unchanged.
 ///
 /// # Invariants
 ///
@@ -136,7 +136,7 @@ pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
     state: Pin<KBox<Mutex<QpState>>>,
     // `Some` until `raw` is destroyed.
-    context: Option<Arc<Context<H>>>,
+    context: Option<Arc<QpContext<H>>>,
     /// Whether the transport sends the peer the key of the memory that an RDMA read writes to.
     shows_sinks: bool,
     _pd: Arc<Pd>,
@@ -174,7 +174,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let shows_sinks = pd.device().is_iwarp();
         let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let context = Arc::new(
-            Context {
+            QpContext {
                 handler,
                 ignores_failures: Atomic::new(false),
                 kept: Some(kept),
@@ -286,7 +286,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             };
             let mask = id.init_qp_attr(&mut attr)?;
             if depth.responder == 0 {
-                // `ib_cm` goes by what the peer requests.
+                // `ib_cm` derives the access rights from the peer's request.
                 attr.qp_access_flags &= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE as i32;
             }
             if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC != 0 {
@@ -356,7 +356,7 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
     let kind = unsafe { (*event).event };
     if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
         // SAFETY: As below.
-        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Context<H>>()) };
+        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
         if !context.ignores_failures.load(Acquire) {
             H::last_receive(context.handler.as_arc_borrow());
         }
@@ -367,7 +367,7 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
             | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
     ) {
         // SAFETY: `Qp::new` passed the context, which lives as long as the queue pair.
-        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Context<H>>()) };
+        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
         if !context.ignores_failures.load(Acquire) {
             H::failed(context.handler.as_arc_borrow());
         }

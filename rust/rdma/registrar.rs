@@ -22,8 +22,8 @@ use super::{
         Qp, //
     },
     wc::{
-        Batch,
-        Status, //
+        WcBatch,
+        WcStatus, //
     },
 };
 use crate::sys::wait::{
@@ -116,7 +116,7 @@ pub(crate) struct Registrar {
 
 /// A registration that failed. Its registrar cannot be used any more. Dropped in this order: the
 /// driver may use the region until the queue pair is destroyed.
-pub(crate) struct Failure {
+pub(crate) struct FailedRegistrar {
     pub(crate) error: Error,
     _registrar: Registrar,
     _posted: Option<PostedMr>,
@@ -148,7 +148,7 @@ impl Registrar {
     /// `EBUSY` if the region was registered before, `EINVAL` if it is in another protection domain,
     /// `ENODEV` if the device does not answer or was removed, `EIO` if it refuses the region, any
     /// other error of the driver.
-    pub(crate) fn register(self, region: &Arc<FastMr>) -> Result<Self, Failure> {
+    pub(crate) fn register(self, region: &Arc<FastMr>) -> Result<Self, FailedRegistrar> {
         might_sleep();
         let posted = match self.qp.post_registration(0, region, false) {
             Ok(posted) => posted,
@@ -160,8 +160,8 @@ impl Registrar {
         }
     }
 
-    fn failed(self, error: Error, posted: Option<PostedMr>) -> Failure {
-        Failure {
+    fn failed(self, error: Error, posted: Option<PostedMr>) -> FailedRegistrar {
+        FailedRegistrar {
             error,
             _registrar: self,
             _posted: posted,
@@ -175,11 +175,11 @@ impl Registrar {
             self.flag.is_set.store(false, Release);
             // A completion before this call does not ring, so the queue is polled after it.
             self.cq.arm(Notify::Next);
-            let mut batch = Batch::<1>::new();
+            let mut batch = WcBatch::<1>::new();
             if let [completion] = self.cq.poll(&mut batch, 1) {
                 return match completion.status() {
-                    Status::Success => Ok(()),
-                    Status::Flushed => Err(ENODEV),
+                    WcStatus::Success => Ok(()),
+                    WcStatus::Flushed => Err(ENODEV),
                     _ => Err(EIO),
                 };
             }

@@ -9,7 +9,7 @@ use kdapl_bindings as bindings;
 
 /// Status of a work completion. The names follow `enum ib_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum WcStatus {
     Success,
     LocalLength,
     LocalQpOperation,
@@ -99,7 +99,7 @@ impl Wc {
 
     /// Returns the number of bytes received or read. It is 0 for a failed request.
     pub(crate) fn byte_len(&self) -> u32 {
-        if self.status() != Status::Success {
+        if self.status() != WcStatus::Success {
             return 0;
         }
         // SAFETY: By the type invariant the member is initialised.
@@ -111,7 +111,7 @@ impl Wc {
     pub(crate) fn extra(&self) -> Option<Extra> {
         const WITH_IMM: u32 = bindings::ib_wc_flags_IB_WC_WITH_IMM;
         const WITH_INVALIDATE: u32 = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE;
-        if self.status() != Status::Success {
+        if self.status() != WcStatus::Success {
             return None;
         }
         // SAFETY: By the type invariant the member is initialised.
@@ -136,30 +136,30 @@ impl Wc {
     }
 
     /// Returns the status.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> WcStatus {
         // SAFETY: By the type invariant the member is initialised.
         match unsafe { (&raw const (*self.0.as_ptr()).status).read() } {
-            bindings::ib_wc_status_IB_WC_SUCCESS => Status::Success,
-            bindings::ib_wc_status_IB_WC_LOC_LEN_ERR => Status::LocalLength,
-            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR => Status::LocalQpOperation,
-            bindings::ib_wc_status_IB_WC_LOC_PROT_ERR => Status::LocalProtection,
-            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Status::Flushed,
-            bindings::ib_wc_status_IB_WC_BAD_RESP_ERR => Status::BadResponse,
-            bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR => Status::LocalAccess,
-            bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR => Status::RemoteInvalidRequest,
-            bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR => Status::RemoteAccess,
-            bindings::ib_wc_status_IB_WC_REM_OP_ERR => Status::RemoteOperation,
-            bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR => Status::RetryExceeded,
-            bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR => Status::RnrRetryExceeded,
-            other => Status::Other(other),
+            bindings::ib_wc_status_IB_WC_SUCCESS => WcStatus::Success,
+            bindings::ib_wc_status_IB_WC_LOC_LEN_ERR => WcStatus::LocalLength,
+            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR => WcStatus::LocalQpOperation,
+            bindings::ib_wc_status_IB_WC_LOC_PROT_ERR => WcStatus::LocalProtection,
+            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => WcStatus::Flushed,
+            bindings::ib_wc_status_IB_WC_BAD_RESP_ERR => WcStatus::BadResponse,
+            bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR => WcStatus::LocalAccess,
+            bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR => WcStatus::RemoteInvalidRequest,
+            bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR => WcStatus::RemoteAccess,
+            bindings::ib_wc_status_IB_WC_REM_OP_ERR => WcStatus::RemoteOperation,
+            bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR => WcStatus::RetryExceeded,
+            bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR => WcStatus::RnrRetryExceeded,
+            other => WcStatus::Other(other),
         }
     }
 }
 
 /// Buffer for completions that are polled together. It is not cleared, because a poll writes it.
-pub(crate) struct Batch<const N: usize>([MaybeUninit<bindings::ib_wc>; N]);
+pub(crate) struct WcBatch<const N: usize>([MaybeUninit<bindings::ib_wc>; N]);
 
-impl<const N: usize> Batch<N> {
+impl<const N: usize> WcBatch<N> {
     /// Creates a buffer for `N` completions.
     #[inline(always)]
     pub(crate) fn new() -> Self {
@@ -242,7 +242,7 @@ mod tests {
         let flushed = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
         let with_imm = bindings::ib_wc_flags_IB_WC_WITH_IMM;
         let wc = completion(flushed, bindings::ib_wc_opcode_IB_WC_RECV, with_imm);
-        assert_eq!(wc.status(), Status::Flushed);
+        assert_eq!(wc.status(), WcStatus::Flushed);
         assert_eq!(wc.byte_len(), 0);
         assert!(wc.extra().is_none());
     }
@@ -251,12 +251,12 @@ mod tests {
     fn an_unknown_status_keeps_its_number() {
         let unknown = bindings::ib_wc_status_IB_WC_GENERAL_ERR;
         let wc = completion(unknown, bindings::ib_wc_opcode_IB_WC_SEND, 0);
-        assert_eq!(wc.status(), Status::Other(unknown));
+        assert_eq!(wc.status(), WcStatus::Other(unknown));
     }
 
     #[test]
     fn a_batch_is_no_longer_than_its_buffer() {
-        let mut batch = Batch::<2>::new();
+        let mut batch = WcBatch::<2>::new();
         let (buffer, size) = batch.as_raw();
         assert_eq!(size, 2);
         for index in 0..size {

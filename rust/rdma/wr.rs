@@ -20,7 +20,7 @@ use kernel::prelude::*;
 
 /// Operation of a work request.
 #[derive(Clone, Copy)]
-pub(crate) enum Request {
+pub(crate) enum SendRequest {
     /// Sends to a receive of the peer.
     Send {
         /// Whether it notifies a peer that waits for solicited completions.
@@ -102,21 +102,21 @@ impl SendWr {
 
 /// Returns the verbs' code of a request, and whether the peer is to be notified of it.
 #[inline(always)]
-fn opcode(request: Request) -> (bindings::ib_wr_opcode, bool) {
+fn opcode(request: SendRequest) -> (bindings::ib_wr_opcode, bool) {
     match request {
-        Request::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, solicited),
-        Request::SendWithInv { solicited, .. } => {
+        SendRequest::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, solicited),
+        SendRequest::SendWithInv { solicited, .. } => {
             (bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, solicited)
         }
-        Request::RdmaWrite(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, false),
-        Request::RdmaWriteWithImm { solicited, .. } => {
+        SendRequest::RdmaWrite(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, false),
+        SendRequest::RdmaWriteWithImm { solicited, .. } => {
             (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM, solicited)
         }
-        Request::RdmaRead(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_READ, false),
-        Request::Atomic(_, Atomic::FetchAndAdd(_)) => {
+        SendRequest::RdmaRead(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_READ, false),
+        SendRequest::Atomic(_, Atomic::FetchAndAdd(_)) => {
             (bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD, false)
         }
-        Request::Atomic(_, Atomic::CmpAndSwp { .. }) => {
+        SendRequest::Atomic(_, Atomic::CmpAndSwp { .. }) => {
             (bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP, false)
         }
     }
@@ -124,7 +124,7 @@ fn opcode(request: Request) -> (bindings::ib_wr_opcode, bool) {
 
 /// Builds a work request.
 #[inline(always)]
-pub(super) fn build(wr_id: u64, request: Request, flags: SendFlags, list: &SgList) -> SendWr {
+pub(super) fn build(wr_id: u64, request: SendRequest, flags: SendFlags, list: &SgList) -> SendWr {
     let (opcode, solicited) = opcode(request);
     let mut send_flags = flags.as_raw();
     if solicited {
@@ -137,7 +137,7 @@ pub(super) fn build(wr_id: u64, request: Request, flags: SendFlags, list: &SgLis
         wr.send_flags = send_flags;
     };
     match request {
-        Request::Atomic(remote, atomic) => {
+        SendRequest::Atomic(remote, atomic) => {
             let mut wr = bindings::ib_atomic_wr::default();
             fill(&mut wr.wr);
             wr.remote_addr = remote.addr;
@@ -148,24 +148,24 @@ pub(super) fn build(wr_id: u64, request: Request, flags: SendFlags, list: &SgLis
             };
             SendWr::Atomic(wr)
         }
-        Request::Send { .. }
-        | Request::SendWithInv { .. }
-        | Request::RdmaWrite(_)
-        | Request::RdmaWriteWithImm { .. }
-        | Request::RdmaRead(_) => {
+        SendRequest::Send { .. }
+        | SendRequest::SendWithInv { .. }
+        | SendRequest::RdmaWrite(_)
+        | SendRequest::RdmaWriteWithImm { .. }
+        | SendRequest::RdmaRead(_) => {
             // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each
             // member.)
             let mut wr: bindings::ib_rdma_wr = unsafe { core::mem::zeroed() };
             fill(&mut wr.wr);
-            if let Request::RdmaWriteWithImm { imm_data, .. } = request {
+            if let SendRequest::RdmaWriteWithImm { imm_data, .. } = request {
                 wr.wr.ex.imm_data = imm_data;
             }
-            if let Request::SendWithInv { rkey, .. } = request {
+            if let SendRequest::SendWithInv { rkey, .. } = request {
                 wr.wr.ex.invalidate_rkey = rkey;
             }
-            if let Request::RdmaWrite(remote)
-            | Request::RdmaWriteWithImm { remote, .. }
-            | Request::RdmaRead(remote) = request
+            if let SendRequest::RdmaWrite(remote)
+            | SendRequest::RdmaWriteWithImm { remote, .. }
+            | SendRequest::RdmaRead(remote) = request
             {
                 wr.remote_addr = remote.addr;
                 wr.rkey = remote.rkey;
@@ -219,7 +219,7 @@ mod tests {
     };
 
     /// Returns the flags of a request.
-    fn flags(request: Request, signalled: bool, fence: bool) -> u32 {
+    fn flags(request: SendRequest, signalled: bool, fence: bool) -> u32 {
         let wr = build(9, request, SendFlags { signalled, fence }, &SgList::new());
         // SAFETY: The request lives until the end of this function.
         unsafe { (*wr.as_raw()).send_flags as u32 }
@@ -230,14 +230,18 @@ mod tests {
         let signalled = bindings::ib_send_flags_IB_SEND_SIGNALED as u32;
         let solicited = bindings::ib_send_flags_IB_SEND_SOLICITED as u32;
         let fence = bindings::ib_send_flags_IB_SEND_FENCE as u32;
-        let send = |solicited| Request::Send { solicited };
+        let send = |solicited| SendRequest::Send { solicited };
         for (request, fenced, expected) in [
             (send(false), false, 0),
             (send(true), false, solicited),
             (send(true), true, solicited | fence),
-            (Request::RdmaWrite(REMOTE), false, 0),
-            (Request::RdmaRead(REMOTE), true, fence),
-            (Request::Atomic(REMOTE, Atomic::FetchAndAdd(1)), false, 0),
+            (SendRequest::RdmaWrite(REMOTE), false, 0),
+            (SendRequest::RdmaRead(REMOTE), true, fence),
+            (
+                SendRequest::Atomic(REMOTE, Atomic::FetchAndAdd(1)),
+                false,
+                0,
+            ),
         ] {
             assert_eq!(flags(request, true, fenced), expected | signalled);
             assert_eq!(flags(request, false, fenced), expected);
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_rdma_request_has_its_place_and_data() {
-        let request = Request::RdmaWriteWithImm {
+        let request = SendRequest::RdmaWriteWithImm {
             remote: REMOTE,
             imm_data: 5,
             solicited: false,
@@ -279,7 +283,7 @@ mod tests {
                 (4, 5),
             ),
         ] {
-            let request = Request::Atomic(REMOTE, atomic);
+            let request = SendRequest::Atomic(REMOTE, atomic);
             let SendWr::Atomic(wr) = build(9, request, SendFlags::SIGNALLED, &SgList::new()) else {
                 return assert!(false);
             };

@@ -31,23 +31,23 @@ pub(crate) trait Listed: Send + Sync {
     fn stat(&self) -> Option<Stat>;
 }
 
-type Adapters = RBTree<u64, Arc<dyn Listed>>;
+type AdapterTree = RBTree<u64, Arc<dyn Listed>>;
 
 /// The adapters, and the last serial number.
 struct List {
-    adapters: Option<Adapters>,
+    adapters: Option<AdapterTree>,
     last: u64,
 }
 
 global_lock! {
-    // SAFETY: `Registration::new` initialises it before the first use.
+    // SAFETY: `AdapterList::new` initialises it before the first use.
     unsafe(uninit) static LIST: Mutex<List> = List { adapters: None, last: 0 };
 }
 
 /// Owner of the list. The module creates it once at load, before any adapter is opened.
-pub(crate) struct Registration(());
+pub(crate) struct AdapterList(());
 
-impl Registration {
+impl AdapterList {
     /// Creates the list.
     pub(crate) fn new() -> Self {
         // SAFETY: It is called once, before any use of the list.

@@ -14,6 +14,7 @@ use crate::model::{
     },
     footprint::allocation,
     mapped_ring::{
+        self,
         SharedMemory,
         SharedWords, //
     },
@@ -170,6 +171,10 @@ const EMPTY: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, empty) /
 
 /// Field of `struct kdapl_mapped_index`, in words of 32 bits.
 const HEAD: usize = core::mem::offset_of!(bindings::kdapl_mapped_index, head) / 4;
+
+// The ring writes these values of `empty` and `flags`.
+const _: () = assert!(mapped_ring::EMPTY == bindings::KDAPL_MAPPED_EMPTY);
+const _: () = assert!(true as u32 == bindings::KDAPL_MAPPED_CALLS_ONLY);
 
 impl SharedMemory for MappedMemory {
     fn words(&self) -> SharedWords<'_> {

@@ -9,7 +9,7 @@ use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
 /// Bytes of the name of a process, with the zero byte at the end.
-pub(crate) const NAME_LEN: usize = bindings::KDAPL_COMM_LEN as usize;
+pub(crate) const COMM_LEN: usize = bindings::KDAPL_COMM_LEN as usize;
 
 /// A process, by a counted reference to its number.
 ///
@@ -18,7 +18,7 @@ pub(crate) const NAME_LEN: usize = bindings::KDAPL_COMM_LEN as usize;
 /// The pointer is valid, and this value owns one reference to its target.
 pub(crate) struct Process {
     pid: NonNull<bindings::pid>,
-    name: [u8; NAME_LEN],
+    name: [u8; COMM_LEN],
 }
 
 // SAFETY: References to a `struct pid` may be taken and dropped from any thread.
@@ -34,7 +34,7 @@ impl Process {
         // SAFETY: A running process has a number. The helper takes a reference.
         let pid = unsafe { bindings::kdapl_helper_current_process() };
         let pid = NonNull::new(pid).ok_or(ESRCH)?;
-        let mut name = [0; NAME_LEN];
+        let mut name = [0; COMM_LEN];
         // SAFETY: The array has the length that the helper writes.
         unsafe { bindings::kdapl_helper_current_comm(name.as_mut_ptr()) };
         // INVARIANT: The helper returned a counted reference.
@@ -51,7 +51,7 @@ impl Process {
     }
 
     /// Returns the name, which ends with a zero byte.
-    pub(crate) fn name(&self) -> [u8; NAME_LEN] {
+    pub(crate) fn name(&self) -> [u8; COMM_LEN] {
         self.name
     }
 }
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(process.number(), Process::current()?.number());
         let name = process.name();
         assert!(name[0] != 0);
-        assert_eq!(name[NAME_LEN - 1], 0);
+        assert_eq!(name[COMM_LEN - 1], 0);
         Ok(())
     }
 }

@@ -22,7 +22,7 @@ use kernel::{
 };
 
 /// Entry of a table.
-struct Entry<T> {
+struct RcuEntry<T> {
     /// Work item that drops the entry after a grace period.
     work: Opaque<bindings::rcu_work>,
     key: u64,
@@ -35,8 +35,8 @@ struct Entry<T> {
 ///
 /// # Invariants
 ///
-/// Each pointer in `tree` is an [`Entry`] that was made from a box, and that belongs to the table.
-/// It is freed a grace period after it was removed.
+/// Each pointer in `tree` is an [`RcuEntry`] that was made from a box, and that belongs to the
+/// table. It is freed a grace period after it was removed.
 pub(crate) struct RcuTable<T: Send + Sync + 'static> {
     /// The kernel allows concurrent calls on a tree, but for its free.
     tree: Opaque<bindings::__genradix>,
@@ -73,7 +73,7 @@ impl<T: Send + Sync> RcuTable<T> {
     /// `ENOMEM`.
     pub(crate) fn store(&self, index: u32, key: u64, object: Arc<T>, flags: Flags) -> Result {
         let work = Opaque::uninit();
-        let entry = KBox::new(Entry { work, key, object }, flags)?;
+        let entry = KBox::new(RcuEntry { work, key, object }, flags)?;
         let entry = KBox::into_raw(entry);
         // INVARIANT: The table owns the entry, unless the call failed.
         // SAFETY: The tree is initialised.
@@ -110,7 +110,7 @@ impl<T: Send + Sync> RcuTable<T> {
         let entry = unsafe { bindings::kdapl_helper_tree_get(self.tree.get(), place(index)) };
         // SAFETY: By the type invariant. The guard keeps the entry for the lifetime of the result,
         // also if it is removed meanwhile.
-        let entry = unsafe { entry.cast::<Entry<T>>().as_ref() }?;
+        let entry = unsafe { entry.cast::<RcuEntry<T>>().as_ref() }?;
         is_it(entry.key).then_some(&entry.object)
     }
 
@@ -119,7 +119,7 @@ impl<T: Send + Sync> RcuTable<T> {
     /// # Safety
     ///
     /// The entry was made from a box, and no reader that begins now finds it.
-    unsafe fn drop_later(entry: NonNull<Entry<T>>) {
+    unsafe fn drop_later(entry: NonNull<RcuEntry<T>>) {
         // SAFETY: By the safety requirement the entry is valid. `raw_get` does not make a
         // reference.
         let work = Opaque::cast_into(unsafe { &raw const (*entry.as_ptr()).work });
@@ -136,12 +136,12 @@ impl<T: Send + Sync> RcuTable<T> {
 ///
 /// # Safety
 ///
-/// `work` is in an [`Entry<T>`] that was made from a box, which no one else uses.
+/// `work` is in an [`RcuEntry<T>`] that was made from a box, which no one else uses.
 unsafe extern "C" fn drop_entry<T: Send + Sync + 'static>(work: *mut bindings::work_struct) {
     // SAFETY: By the safety requirement.
     let rcu_work = unsafe { kernel::container_of!(work, bindings::rcu_work, work) };
     // SAFETY: As above.
-    let entry = unsafe { kernel::container_of!(Opaque::cast_from(rcu_work), Entry<T>, work) };
+    let entry = unsafe { kernel::container_of!(Opaque::cast_from(rcu_work), RcuEntry<T>, work) };
     // SAFETY: As above.
     drop(unsafe { KBox::from_raw(entry.cast_mut()) });
 }

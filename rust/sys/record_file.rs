@@ -15,7 +15,10 @@ pub(crate) use self::transfer::{
     RecordSource, //
 };
 
-use super::wait::WaitQueue;
+use super::{
+    fops::FopsTable,
+    wait::WaitQueue, //
+};
 use crate::compat;
 use core::{
     marker::PhantomData,
@@ -115,14 +118,14 @@ pub(crate) trait RecordFile: Send + Sync + 'static {
 
 /// Operations that a file allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum OpenMode {
     /// `O_RDONLY`.
     Read,
     /// `O_RDWR`.
     ReadWrite,
 }
 
-impl Access {
+impl OpenMode {
     fn flags(self) -> u32 {
         match self {
             Self::Read => bindings::O_RDONLY,
@@ -148,7 +151,7 @@ impl PendingFile {
     pub(crate) fn new<T: RecordFile>(
         name: &'static CStr,
         object: Arc<T>,
-        access: Access,
+        access: OpenMode,
     ) -> Result<Self> {
         let number = FileDescriptorReservation::get_unused_fd_flags(bindings::O_CLOEXEC)?;
         let object = object.into_foreign();
@@ -186,12 +189,6 @@ impl PendingFile {
         self.number.fd_install(self.file);
     }
 }
-
-/// A `file_operations` that may be stored in a static.
-struct FopsTable(bindings::file_operations);
-
-// SAFETY: The table is never written. It points only to code and to the module.
-unsafe impl Sync for FopsTable {}
 
 /// File operations for objects of type `T`.
 struct Table<T>(PhantomData<T>);

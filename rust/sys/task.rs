@@ -61,16 +61,16 @@ pub(crate) fn cond_resched() {
 
 /// Context of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Context {
+pub(crate) enum CallContext {
     /// The caller may sleep.
     Process,
     /// The caller may not sleep: it is in an interrupt, holds a spinlock or is an RCU reader.
     Atomic,
 }
 
-impl Context {
+impl CallContext {
     /// Returns the context of the caller. On a kernel without CONFIG_PREEMPT_COUNT it is not known,
-    /// and the result is [`Context::Atomic`].
+    /// and the result is [`CallContext::Atomic`].
     pub(crate) fn current() -> Self {
         // SAFETY: The helper only reads the running task and the state of the processor.
         match unsafe { bindings::kdapl_helper_may_sleep() } {
@@ -105,20 +105,20 @@ mod tests {
     #[test]
     fn a_thread_may_sleep_without_a_lock() -> Result {
         let free = match cfg!(CONFIG_PREEMPT_COUNT) {
-            true => Context::Process,
-            false => Context::Atomic,
+            true => CallContext::Process,
+            false => CallContext::Atomic,
         };
         let lock = Arc::pin_init(new_spinlock_irq!(0, "tests::lock"), GFP_KERNEL)?;
-        assert!(Context::current() == free);
+        assert!(CallContext::current() == free);
         {
             let _guard = lock.lock();
-            assert!(Context::current() == Context::Atomic);
+            assert!(CallContext::current() == CallContext::Atomic);
         }
         {
             let _guard = read_lock();
-            assert!(Context::current() == Context::Atomic);
+            assert!(CallContext::current() == CallContext::Atomic);
         }
-        assert!(Context::current() == free);
+        assert!(CallContext::current() == free);
         Ok(())
     }
 }

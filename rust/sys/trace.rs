@@ -59,7 +59,7 @@ fn len(name: &str) -> u32 {
 }
 
 /// Arguments of the tracepoints of a DTO (data transfer operation) that is posted or completed.
-pub(crate) struct Dto {
+pub(crate) struct DtoFields {
     /// Handle of the Endpoint.
     pub(crate) ep: u64,
     /// Number of the queue pair.
@@ -74,7 +74,7 @@ pub(crate) struct Dto {
 /// Traces a posted DTO. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
-pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
+pub(crate) fn ep_post(dto: impl FnOnce() -> DtoFields) {
     if is_on!(__tracepoint_kdapl_ep_post) {
         let dto = dto();
         fire!(rust_do_trace_kdapl_ep_post(
@@ -92,7 +92,7 @@ pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
 /// Traces a completed DTO and its status. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
-pub(crate) fn ep_complete(dto: impl FnOnce() -> (Dto, &'static str)) {
+pub(crate) fn ep_complete(dto: impl FnOnce() -> (DtoFields, &'static str)) {
     if is_on!(__tracepoint_kdapl_ep_complete) {
         let (dto, status) = dto();
         fire!(rust_do_trace_kdapl_ep_complete(
@@ -110,7 +110,7 @@ pub(crate) fn ep_complete(dto: impl FnOnce() -> (Dto, &'static str)) {
 }
 
 /// Arguments of the tracepoint of a change of an Endpoint's state.
-pub(crate) struct Change {
+pub(crate) struct StateChange {
     /// Handle of the Endpoint.
     pub(crate) ep: u64,
     /// Number of the queue pair.
@@ -123,7 +123,7 @@ pub(crate) struct Change {
 /// Traces a change of state. `change` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
-pub(crate) fn ep_state(change: impl FnOnce() -> Change) {
+pub(crate) fn ep_state(change: impl FnOnce() -> StateChange) {
     if is_on!(__tracepoint_kdapl_ep_state) {
         let change = change();
         fire!(rust_do_trace_kdapl_ep_state(

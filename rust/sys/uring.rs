@@ -2,9 +2,9 @@
 
 //! Commands of io_uring: `IORING_OP_URING_CMD`.
 //!
-//! A [`Command`] is a command in the hands of the thread that owns it: while io_uring issues it, or
-//! while it runs in the task that has submitted it. A command that waits is [`Pending`], and has a
-//! [`Task`] that a wake-up runs again. No thread waits meanwhile.
+//! A [`Command`] is a command that belongs to one thread: while io_uring issues it, or while it
+//! runs in the task that has submitted it. A command that waits is [`Pending`], and has a [`Task`]
+//! that a wake-up runs again. No thread waits meanwhile.
 //!
 //! C header: [`include/linux/io_uring/cmd.h`](srctree/include/linux/io_uring/cmd.h)
 
@@ -15,7 +15,7 @@ pub(crate) use self::{
     pending::{
         start,
         Pending,
-        Progress,
+        RunResult,
         Task, //
     },
     registry::Registry,
@@ -68,13 +68,13 @@ impl Command<'_> {
     ///
     /// The caller is `file_operations.uring_cmd`, and this is not a call to cancel. So the
     /// submission entry exists.
-    pub(crate) unsafe fn request(&self) -> Request {
+    pub(crate) unsafe fn request(&self) -> CommandRequest {
         let mut request = bindings::kdapl_uring_command::default();
         // SAFETY: By the type invariant and the safety requirement.
         unsafe {
             bindings::kdapl_helper_uring_describe(self.raw.as_ptr(), self.flags, &raw mut request)
         };
-        Request(request)
+        CommandRequest(request)
     }
 
     /// Selects the next buffer of a group that the process has provided.
@@ -138,7 +138,7 @@ impl Drop for Buffer<'_> {
 }
 
 /// Description of a command that is being issued.
-pub(crate) struct Request(bindings::kdapl_uring_command);
+pub(crate) struct CommandRequest(bindings::kdapl_uring_command);
 
 /// Identity of a command at the consumer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,7 +148,7 @@ pub(crate) struct Id {
     user_data: u64,
 }
 
-impl Request {
+impl CommandRequest {
     fn has(&self, flag: u32) -> bool {
         self.0.flags & u64::from(flag) != 0
     }

@@ -26,7 +26,7 @@ pub(crate) const FEATURE_PULL: u32 = 1;
 
 const MAGIC: [u8; 4] = *b"KBMI";
 
-/// What one side tells the other one when they connect.
+/// Private data of a connect or an accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     /// Features. Those that both sides have are used.

@@ -214,7 +214,7 @@ impl<T: Transport> Controller<T> {
         unsafe { (*self.raw()).nr_reconnects += 1 };
     }
 
-    /// Adds the attempts to those that sysfs shows, and begins to count again.
+    /// Adds the attempts to the counter in sysfs, and resets the count.
     pub(crate) fn forget_reconnects(&self) {
         // SAFETY: As above.
         unsafe { bindings::kdapl_nvme_reconnected(self.raw()) };

@@ -8,11 +8,11 @@ use super::{
     evd::{
         self,
         EventArray,
-        Taken, //
+        TakenEvents, //
     },
     zero,
+    CallFailure, //
     CallResult,
-    Failure, //
 };
 use crate::{
     chardev::client::Client,
@@ -41,7 +41,7 @@ use core::array;
 use kdapl_bindings as uapi;
 
 /// Maximum number of segments of a DTO.
-const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
+pub(super) const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
     post_one(&*ep::find(client, message.handle)?, &message.dto)
@@ -94,7 +94,7 @@ fn describe<'a>(dto: &uapi::kdapl_dto, operation: Operation, local: &'a [Segment
 fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
     let operation = operation(dto)?;
     if dto.iov_count > uapi::KDAPL_IOV_MAX {
-        return Err(Failure::Dto(
+        return Err(CallFailure::Dto(
             operation,
             DatError::Invalid(Arg::SegmentCount),
         ));
@@ -102,11 +102,11 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
     let mut iov = ShortArray::<Segment, IOV_MAX>::new();
     let local = read_iov(&mut iov, dto)?;
     ep.post(&describe(dto, operation, local))
-        .map_err(|error| Failure::Dto(operation, error))
+        .map_err(|error| CallFailure::Dto(operation, error))
 }
 
 /// EVD that a submit waits on, and the destination of its events.
-pub(super) struct Wait {
+pub(super) struct SubmitWait {
     pub(super) evd: Arc<Evd>,
     pub(super) events: EventArray,
 }
@@ -126,13 +126,13 @@ fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>,
 }
 
 /// Returns the EVD of a submit and the destination of its events; `None` if it only posts.
-fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> CallResult<Option<Wait>> {
+fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> CallResult<Option<SubmitWait>> {
     if message.evd == 0 {
         return Ok(None);
     }
     let evd = ia.get(message.evd)?;
     let events = EventArray::new(message.events, message.max_events, message.event_size)?;
-    Ok(Some(Wait { evd, events }))
+    Ok(Some(SubmitWait { evd, events }))
 }
 
 /// Posts the next DTOs of a list together, as far as they are short and well-formed. Returns their
@@ -157,7 +157,7 @@ fn post_some(ep: &Ep, dtos: &Array<uapi::kdapl_dto>, next: u32, end: u32) -> (u3
     let posts = posts.get(..count).unwrap_or_default();
     let (posted, result) = ep.post_list(posts);
     let result = match (result, posts.get(posted)) {
-        (Err(error), Some(refused)) => Err(Failure::Dto(refused.operation, error)),
+        (Err(error), Some(refused)) => Err(CallFailure::Dto(refused.operation, error)),
         _ => Ok(()),
     };
     (u32::try_from(posted).unwrap_or(u32::MAX), result)
@@ -178,11 +178,11 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
                 continue;
             }
         }
-        let dto = dtos.read(message.posted).map_err(Failure::from);
+        let dto = dtos.read(message.posted).map_err(CallFailure::from);
         match dto.and_then(|dto| post_one(ep, &dto)) {
             Ok(()) => message.posted = message.posted.wrapping_add(1),
             // An `errno` would hide the number of posted DTOs.
-            Err(Failure::Message(_)) if message.posted != 0 => {
+            Err(CallFailure::Message(_)) if message.posted != 0 => {
                 return Err(DatError::Invalid(Arg::Dtos).into())
             }
             Err(failure) => return Err(failure),
@@ -195,7 +195,7 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
 pub(super) fn begin_submit(
     client: &Client,
     message: &mut uapi::kdapl_ep_submit,
-) -> CallResult<Option<Wait>> {
+) -> CallResult<Option<SubmitWait>> {
     (message.posted, message.taken, message.nmore) = (0, 0, 0);
     // Resolve both handles before posting: a refused message must not post any DTO.
     let (ia, ep) = find(client, message)?;
@@ -207,11 +207,11 @@ pub(super) fn begin_submit(
 }
 
 pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> CallResult {
-    let Some(Wait { evd, events }) = begin_submit(client, message)? else {
+    let Some(SubmitWait { evd, events }) = begin_submit(client, message)? else {
         return Ok(());
     };
     let deadline = deadline(&message.hdr, message.timeout_ns);
-    let Taken { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &events)?;
+    let TakenEvents { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &events)?;
     (message.taken, message.nmore) = (taken, nmore);
     Ok(())
 }

@@ -6,8 +6,8 @@ use super::{
     address_out,
     zero,
     zeros,
+    CallFailure, //
     CallResult,
-    Failure, //
 };
 use crate::{
     chardev::client::Client,
@@ -15,8 +15,8 @@ use crate::{
         ep::{
             with_attributes,
             Attr,
-            Change,
             Ep,
+            EpChange,
             Handles, //
         },
         ia::close_flag,
@@ -96,7 +96,7 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Ca
     };
     let (handle, given) = ia
         .create_ep(&handles, asked)
-        .map_err(|error| Failure::Ordered(order, error))?;
+        .map_err(|error| CallFailure::Ordered(order, error))?;
     message.handle = handle;
     message.attr = attr_out(&given, ALL);
     Ok(())
@@ -160,7 +160,7 @@ pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Ca
     Ok(())
 }
 
-fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
+fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<EpChange> {
     let handles = Handles {
         pz: message.pz,
         recv_evd: message.recv_evd,
@@ -168,7 +168,7 @@ fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
         connect_evd: message.connect_evd,
         srq: 0,
     };
-    Change::new(message.mask, &handles, attr_in(&message.attr))
+    EpChange::new(message.mask, &handles, attr_in(&message.attr))
 }
 
 pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {

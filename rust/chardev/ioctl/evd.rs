@@ -148,7 +148,7 @@ impl EventArray {
 
 /// Number of events taken, and number of events left in the queue.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct TakenEvents {
     pub(super) taken: u32,
     pub(super) nmore: u32,
 }
@@ -160,11 +160,11 @@ fn deliver(
     evd: &Arc<Evd>,
     events: &EventArray,
     first: impl FnOnce(&mut Record) -> DatResult<u32>,
-) -> CallResult<Taken> {
+) -> CallResult<TakenEvents> {
     let mut record = Record::default();
     let nmore = first(&mut record)?;
     events.array.write(0, &record)?;
-    let mut taken = Taken { taken: 1, nmore };
+    let mut taken = TakenEvents { taken: 1, nmore };
     if events.max > 1 && nmore != 0 {
         // The first one was delivered.
         let _ = deliver_more(evd, events, &mut taken);
@@ -181,8 +181,8 @@ fn deliver(
 /// # Errors
 ///
 /// `EFAULT` if none could be copied, because the memory was unmapped after a check.
-pub(super) fn take_queued(evd: &Arc<Evd>, events: &EventArray) -> Result<Taken> {
-    let mut taken = Taken { taken: 0, nmore: 1 };
+pub(super) fn take_queued(evd: &Arc<Evd>, events: &EventArray) -> Result<TakenEvents> {
+    let mut taken = TakenEvents { taken: 0, nmore: 1 };
     let result = deliver_more(evd, events, &mut taken);
     match taken.taken {
         0 => result.map(|()| taken),
@@ -196,7 +196,7 @@ pub(super) fn take_queued(evd: &Arc<Evd>, events: &EventArray) -> Result<Taken> 
 ///
 /// `EFAULT` if the memory was unmapped after the check.
 #[inline(never)]
-fn deliver_more(evd: &Arc<Evd>, events: &EventArray, taken: &mut Taken) -> Result {
+fn deliver_more(evd: &Arc<Evd>, events: &EventArray, taken: &mut TakenEvents) -> Result {
     while taken.taken < events.max && taken.nmore != 0 {
         let room = events.max.wrapping_sub(taken.taken);
         let most = events.array.may_write_some(taken.taken, room.min(AT_ONCE));
@@ -224,7 +224,7 @@ pub(super) fn take_next(
     deadline: Deadline,
     threshold: i32,
     events: &EventArray,
-) -> CallResult<Taken> {
+) -> CallResult<TakenEvents> {
     deliver(evd, events, |record| {
         evd.wait(deadline, threshold, DrainLimit::All, record)
     })
@@ -245,7 +245,10 @@ pub(super) fn parts(
 
 /// Writes the numbers of events to the message.
 #[inline(always)]
-pub(super) fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
+pub(super) fn answer(
+    message: &mut uapi::kdapl_evd_wait,
+    TakenEvents { taken, nmore }: TakenEvents,
+) {
     (message.taken, message.nmore) = (taken, nmore);
 }
 

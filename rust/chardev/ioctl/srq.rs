@@ -3,6 +3,7 @@
 //! Calls on Shared Receive Queues (SRQs).
 
 use super::{
+    dto::IOV_MAX,
     zero,
     CallResult, //
 };
@@ -23,9 +24,6 @@ use crate::{
     },
 };
 use kdapl_bindings as uapi;
-
-/// Maximum number of segments of a receive.
-const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Srq>> {
     client.get(handle)

@@ -4,7 +4,7 @@
 //! points to the request's message.
 //!
 //! A request that sleeps for short times only is executed at once. A wait becomes a pending command
-//! that occupies no thread. Any other request is executed in a thread of io_uring's.
+//! that occupies no thread. Any other request is executed in a worker thread of io_uring.
 
 mod stream;
 mod wait;
@@ -28,7 +28,7 @@ use crate::{
     sys::uring::{
         self,
         Command,
-        Request,
+        CommandRequest,
         Task, //
     },
 };
@@ -47,7 +47,7 @@ use kernel::{
 struct Issued<'a> {
     client: &'a Client,
     command: &'a Command<'a>,
-    request: &'a Request,
+    request: &'a CommandRequest,
     /// Address and size of the message.
     place: (UserPtr, usize),
 }
@@ -62,7 +62,7 @@ struct Issued<'a> {
 pub(in crate::chardev) fn issue(
     client: &Client,
     command: &Command<'_>,
-    request: &Request,
+    request: &CommandRequest,
 ) -> Result<i32> {
     let message = usize::try_from(request.message()?).map_err(|_| EFAULT)?;
     let op = request.op();

@@ -15,8 +15,8 @@ impl From<AllocError> for DatError {
 }
 
 impl From<Error> for DatError {
-    /// Translates an error in general. Calls in which an error means something else translate it
-    /// themselves.
+    /// Converts a kernel error by its usual meaning. A call for which an error means something else
+    /// converts it itself.
     fn from(error: Error) -> Self {
         // `ENFILE`: a driver failed to allocate a socket.
         if error == ENOMEM || error == EAGAIN || error == ENFILE {

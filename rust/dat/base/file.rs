@@ -5,7 +5,7 @@
 use crate::{
     dat::prelude::*,
     sys::record_file::{
-        Access,
+        OpenMode,
         PendingFile,
         RecordFile, //
     },
@@ -23,7 +23,7 @@ use kernel::str::CStr;
 pub(in crate::dat) fn open_file<T: RecordFile>(
     name: &'static CStr,
     object: Arc<T>,
-    access: Access,
+    access: OpenMode,
 ) -> DatResult<PendingFile> {
     PendingFile::new(name, object, access).map_err(|error| match error {
         ENOMEM => DatError::memory(),

@@ -173,8 +173,8 @@ impl IaBase {
         self.attr.port
     }
 
-    /// Returns the addresses that the adapter has at this moment, and its own one, which may come
-    /// back if it is gone.
+    /// Returns the present addresses of the adapter. Includes its own address even while that is
+    /// removed from the network device.
     ///
     /// Context: process; sleeps.
     ///
@@ -196,7 +196,7 @@ impl IaBase {
         Ok(addresses)
     }
 
-    /// Checks whether the name of the adapter leaves an address to it.
+    /// Checks whether the adapter's name permits an address.
     ///
     /// Context: process; sleeps.
     ///
@@ -304,6 +304,13 @@ impl IaBase {
         let link = self.link.lock();
         let device = link.as_ref().map(|link| link.device.clone());
         device.ok_or(DatError::device())
+    }
+
+    /// Returns the error to report for a failed call: the removal of the device, if it was removed.
+    /// Its memory and its connections are gone, too, and made the call fail.
+    #[cold]
+    pub(in crate::dat) fn removal_or(&self, error: DatError) -> DatError {
+        self.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Takes the reference to the device. Only the first caller gets it, and has to drop it without

@@ -3,15 +3,17 @@
 //! Tables of the objects of an Interface Adapter, by handle. Each kind of object has its own table.
 
 mod lookups;
+mod reservation;
 mod storage;
 mod walk;
 
+pub(in crate::dat) use self::reservation::Reservation;
 pub(crate) use self::walk::Until;
 
-use self::storage::Storage;
+use self::storage::EntryStorage;
 use super::users::{
     InUse,
-    Shared, //
+    Usable, //
 };
 use crate::{
     dat::prelude::*,
@@ -35,7 +37,6 @@ use crate::{
     },
 };
 use kernel::{
-    alloc::Flags,
     new_mutex,
     sync::Mutex, //
 };
@@ -57,7 +58,7 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns whether calls in any context name the object.
+    /// Returns whether lookups that cannot sleep find the object.
     fn is_looked_up(&self) -> bool {
         true
     }
@@ -83,7 +84,7 @@ fn memory_of<T>() -> u32 {
 
 /// Fields of [`Objects`] protected by its lock.
 struct Inner<T> {
-    table: HandleTable<Arc<T>, Storage<T>>,
+    table: HandleTable<Arc<T>, EntryStorage<T>>,
     /// The Interface Adapter is being closed, or its device is removed: no more objects are added.
     closed: bool,
     /// Charges of the user for the entries in use.
@@ -140,13 +141,13 @@ impl<T> Inner<T> {
         }
     }
 
-    /// Takes the storage of a closed table without handles, which files of EVDs keep. The caller
-    /// drops it after the lock.
-    fn take_unused(&mut self) -> Storage<T> {
+    /// Takes the storage of a closed, empty table. Open files of EVDs keep the table itself. The
+    /// caller drops the storage after the lock.
+    fn take_unused(&mut self) -> EntryStorage<T> {
         if !self.closed {
-            return Storage::new();
+            return EntryStorage::new();
         }
-        self.table.replace_unused(Storage::new())
+        self.table.replace_unused(EntryStorage::new())
     }
 }
 
@@ -158,20 +159,10 @@ impl<T> Inner<T> {
 pub(crate) struct Objects<T: Object> {
     #[pin]
     inner: Mutex<Inner<T>>,
-    /// The objects once more, for lookups in any context. `None` without such lookups.
+    /// RCU table of the same objects, for lookups that cannot sleep. `None` for kinds without them.
     lookups: Option<RcuTable<T>>,
     /// User that is charged for the objects.
     user: User,
-}
-
-/// Reserved entry for an object that is being created.
-///
-/// Releases the entry on drop, unless [`Reservation::commit`] has put the object there.
-pub(in crate::dat) struct Reservation<T: Object> {
-    objects: Arc<Objects<T>>,
-    handle: Handle,
-    /// Allocation flags.
-    flags: Flags,
 }
 
 impl<T: Object> Objects<T> {
@@ -182,7 +173,7 @@ impl<T: Object> Objects<T> {
 
     fn with_lookups(user: &User, lookups: Option<RcuTable<T>>) -> DatResult<Arc<Self>> {
         let inner = Inner {
-            table: HandleTable::new(Storage::new(), random_u64()),
+            table: HandleTable::new(EntryStorage::new(), random_u64()),
             closed: false,
             entries: VariableCharge::new(user.clone(), Item::Object, 1),
             memory: VariableCharge::new(user.clone(), Item::ModuleMemory, memory_of::<T>()),
@@ -200,49 +191,6 @@ impl<T: Object> Objects<T> {
     /// Returns the user that is charged for the objects.
     pub(in crate::dat) fn user(&self) -> &User {
         &self.user
-    }
-
-    /// Reserves an entry. The caller's cgroup pays if the table grows.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES: (memory) if the table is full, without memory, or above the user's
-    /// limit; (device) after the table was closed.
-    pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<Reservation<T>> {
-        self.reserve_with(GFP_KERNEL_ACCOUNT)
-    }
-
-    /// As [`Objects::reserve`]. If the table grows, it allocates with `flags`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Objects::reserve`].
-    pub(in crate::dat) fn reserve_with(
-        self: &Arc<Self>,
-        flags: Flags,
-    ) -> DatResult<Reservation<T>> {
-        loop {
-            let wanted = {
-                let mut inner = self.inner.lock();
-                if inner.closed {
-                    return Err(DatError::device());
-                }
-                if let Some(handle) = inner.reserve(T::KIND)? {
-                    return Ok(Reservation {
-                        objects: self.clone(),
-                        handle,
-                        flags,
-                    });
-                }
-                let longer = inner.table.storage_mut().longer();
-                longer.ok_or(DatError::memory())?
-            };
-            // Other threads may grow the table in the meantime. The table keeps the longest
-            // storage.
-            let other = Storage::with_room(&self.user, wanted, flags)?;
-            let left_over = self.inner.lock().table.storage_mut().move_into(other);
-            drop(left_over);
-        }
     }
 
     /// Returns the object with this handle.
@@ -272,7 +220,7 @@ impl<T: Object> Objects<T> {
     /// INVALID_HANDLE with `subtype`.
     pub(in crate::dat) fn use_as(&self, handle: u64, subtype: Subtype) -> DatResult<InUse<T>>
     where
-        T: Shared,
+        T: Usable,
     {
         let inner = self.inner.lock();
         let found = inner.get(handle).cloned();
@@ -385,46 +333,5 @@ impl<T: Object> Objects<T> {
     /// Returns the number of objects.
     pub(in crate::dat) fn len(&self) -> u32 {
         self.inner.lock().table.len()
-    }
-}
-
-impl<T: Object> Reservation<T> {
-    /// Returns the handle that the object will have.
-    pub(in crate::dat) fn handle(&self) -> Handle {
-        self.handle
-    }
-
-    /// Puts the object into the table.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES: (device) if the table was closed in the meantime; (memory) without
-    /// memory. The caller then shuts the object down.
-    pub(in crate::dat) fn commit(self, object: Arc<T>) -> DatResult {
-        // The consumer has no handle yet, so no lookup finds the object before it is in the table.
-        self.objects
-            .begin_lookups(self.handle, &object, self.flags)?;
-        let refused = {
-            let mut inner = self.objects.inner.lock();
-            let refused = match inner.closed {
-                true => Err(object),
-                false => inner.table.commit(self.handle, object),
-            };
-            if refused.is_err() {
-                self.objects.end_lookups(self.handle);
-            }
-            refused
-        };
-        refused.map_err(|_| DatError::device())
-    }
-}
-
-impl<T: Object> Drop for Reservation<T> {
-    fn drop(&mut self) {
-        let mut inner = self.objects.inner.lock();
-        inner.abandon(self.handle);
-        let unused = inner.take_unused();
-        drop(inner);
-        drop(unused);
     }
 }

@@ -17,9 +17,9 @@ use kernel::sync::atomic::{
 };
 
 /// Number of uses of an object.
-pub(in crate::dat) struct Users(Atomic<i32>);
+pub(in crate::dat) struct UseCount(Atomic<i32>);
 
-impl Users {
+impl UseCount {
     /// Creates a count of zero.
     pub(in crate::dat) fn none() -> Self {
         Self(Atomic::new(0))
@@ -32,15 +32,15 @@ impl Users {
 }
 
 /// Object that other objects can use.
-pub(in crate::dat) trait Shared {
+pub(in crate::dat) trait Usable {
     /// Returns the use count.
-    fn users(&self) -> &Users;
+    fn users(&self) -> &UseCount;
 }
 
 /// Use of an object, which ends with the drop.
-pub(in crate::dat) struct InUse<T: Shared>(Arc<T>);
+pub(in crate::dat) struct InUse<T: Usable>(Arc<T>);
 
-impl<T: Shared> InUse<T> {
+impl<T: Usable> InUse<T> {
     /// Begins a use. The caller holds the lock of the table.
     pub(in crate::dat) fn new(object: Arc<T>) -> Self {
         object.users().0.fetch_add(1, Relaxed);
@@ -53,7 +53,7 @@ impl<T: Shared> InUse<T> {
     }
 }
 
-impl<T: Shared> Deref for InUse<T> {
+impl<T: Usable> Deref for InUse<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -61,7 +61,7 @@ impl<T: Shared> Deref for InUse<T> {
     }
 }
 
-impl<T: Shared> Drop for InUse<T> {
+impl<T: Usable> Drop for InUse<T> {
     fn drop(&mut self) {
         self.0.users().0.fetch_sub(1, Release);
     }

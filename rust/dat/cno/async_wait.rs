@@ -26,10 +26,10 @@ impl HasHead for Cno {
     }
 }
 
-/// Place of a waiter of a CNO that has no thread. The drop leaves the place.
-pub(crate) struct AsyncWait {
+/// Wait on a CNO without a thread. The drop ends the wait.
+pub(crate) struct CnoAsyncWait {
     cno: Arc<Cno>,
-    /// Number of times that the last EVD had left when the wait began.
+    /// Value of `Inner::deserted` when the wait began.
     deserted: u32,
     // The following fields are dropped in this order: a trigger for which this waiter was woken
     // goes to another one.
@@ -37,7 +37,7 @@ pub(crate) struct AsyncWait {
     _count: WaiterCount<Arc<Cno>>,
 }
 
-impl AsyncWait {
+impl CnoAsyncWait {
     /// Becomes a waiter of the CNO.
     pub(crate) fn new(cno: Arc<Cno>) -> Self {
         let count = WaiterCount::new(cno.clone());
@@ -50,7 +50,7 @@ impl AsyncWait {
         }
     }
 
-    /// Lets triggers call `waker`. A [look](AsyncWait::look) has to follow.
+    /// Lets triggers call `waker`. A [poll](CnoAsyncWait::poll) has to follow.
     ///
     /// Context: process; sleeps.
     ///
@@ -70,7 +70,7 @@ impl AsyncWait {
     /// # Errors
     ///
     /// ABORT: see [`Cno::wait`].
-    pub(crate) fn look(&mut self) -> Poll<DatResult<u64>> {
+    pub(crate) fn poll(&mut self) -> Poll<DatResult<u64>> {
         loop {
             self.cno.recheck();
             let taken = self.cno.inner.lock().take(self.deserted);

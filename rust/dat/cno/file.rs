@@ -20,8 +20,8 @@ use crate::{
     },
     sys::{
         record_file::{
-            Access,
             Blocking,
+            OpenMode,
             PendingFile,
             Readiness,
             RecordDest,
@@ -41,7 +41,7 @@ use zerocopy::IntoBytes;
 
 /// Trigger that the next read returns.
 #[derive(Clone, Copy)]
-enum Next {
+enum NextTrigger {
     /// This EVD has triggered.
     Evd(u64),
     /// The consumer has triggered the CNO.
@@ -50,34 +50,35 @@ enum Next {
 
 impl Inner {
     /// Returns the next trigger, in the order of `dat_cno_wait`.
-    fn next(&self) -> Option<Next> {
+    fn next(&self) -> Option<NextTrigger> {
         if let Some(first) = self.table.first_triggered() {
-            return Some(Next::Evd(self.table.evd(first)));
+            return Some(NextTrigger::Evd(self.table.evd(first)));
         }
-        self.triggered_by_consumer.then_some(Next::ByConsumer)
+        self.triggered_by_consumer
+            .then_some(NextTrigger::ByConsumer)
     }
 
     /// Takes this trigger, if it is the next one. Returns whether it was.
-    fn take_if(&mut self, next: Next) -> bool {
+    fn take_if(&mut self, next: NextTrigger) -> bool {
         match next {
-            Next::Evd(evd) => self.table.take_if(evd),
-            Next::ByConsumer => core::mem::take(&mut self.triggered_by_consumer),
+            NextTrigger::Evd(evd) => self.table.take_if(evd),
+            NextTrigger::ByConsumer => core::mem::take(&mut self.triggered_by_consumer),
         }
     }
 
-    /// Checks whether a read has something to do.
+    /// Returns whether a read finds a trigger, an EVD to check, or the end.
     fn concerns_reader(&self) -> bool {
         self.has_trigger() || self.closed || self.table.first_unchecked().is_some()
     }
 }
 
 /// A thread that reads triggers, until the drop.
-struct Reader<'a> {
+struct TriggerReader<'a> {
     cno: &'a Cno,
     has_slept: bool,
 }
 
-impl Drop for Reader<'_> {
+impl Drop for TriggerReader<'_> {
     /// Passes remaining triggers to another waiter or reader. A trigger wakes one of them.
     fn drop(&mut self) {
         let is_left = self.cno.inner.lock().has_trigger();
@@ -87,7 +88,7 @@ impl Drop for Reader<'_> {
     }
 }
 
-impl Reader<'_> {
+impl TriggerReader<'_> {
     /// Copies triggers out and takes them, until there is none or `to` is full.
     ///
     /// # Errors
@@ -101,8 +102,8 @@ impl Reader<'_> {
                 break;
             };
             let evd = match next {
-                Next::Evd(evd) => evd,
-                Next::ByConsumer => 0,
+                NextTrigger::Evd(evd) => evd,
+                NextTrigger::ByConsumer => 0,
             };
             // The EVD may have been freed in the meantime.
             let is_valid = evd == 0 || cno.sources.exists(evd);
@@ -136,7 +137,7 @@ impl Cno {
     /// INSUFFICIENT_RESOURCES: (memory) without memory; without a subtype above the process's limit
     /// of open files.
     pub(crate) fn open_file(this: Arc<Self>) -> DatResult<PendingFile> {
-        open_file(c"[kdapl-cno]", this, Access::Read)
+        open_file(c"[kdapl-cno]", this, OpenMode::Read)
     }
 }
 
@@ -166,7 +167,7 @@ impl RecordFile for Cno {
     }
 
     fn read(&self, to: &mut RecordDest<'_, '_>, blocking: Blocking) -> Result {
-        let mut reader = Reader {
+        let mut reader = TriggerReader {
             cno: self,
             has_slept: false,
         };

@@ -61,8 +61,8 @@ impl<C: Deref<Target = Cno>> WaiterCount<C> {
 impl<C: Deref<Target = Cno>> Drop for WaiterCount<C> {
     /// Passes remaining triggers to another waiter.
     ///
-    /// A trigger wakes one waiter. That may be this one, which has then taken another trigger, or
-    /// has stopped waiting. The trigger that it was woken for is left.
+    /// A trigger wakes one waiter only. If that one took another trigger, or stopped waiting, the
+    /// trigger would stay without a wake-up.
     fn drop(&mut self) {
         let is_left = self.0.inner.lock().has_trigger();
         if is_left {

@@ -17,7 +17,7 @@ pub(crate) use self::{
         Qos, //
     },
     change::{
-        Change,
+        EpChange,
         PARTS, //
     },
     parts::Handles,

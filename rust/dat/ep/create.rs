@@ -46,15 +46,15 @@ impl Ep {
     /// - INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion queues are full of completions of
     ///   freed Endpoints.
     pub(in crate::dat) fn create(
-        domain: &Arc<EpContext>,
+        context: &Arc<EpContext>,
         parts: Parts,
         attr: Option<Attr>,
     ) -> DatResult<(u64, Attr)> {
-        let attr = Attr::resolve(attr, domain.ia.attr())?;
+        let attr = Attr::resolve(attr, context.ia.attr())?;
         parts.check_zone()?;
         let configuration = parts.configuration();
         let this = Self::build(
-            domain,
+            context,
             parts,
             attr,
             Phase::Unconnected(configuration),
@@ -65,19 +65,19 @@ impl Ep {
 
     /// Creates an Endpoint and puts it into the table.
     pub(super) fn build(
-        domain: &Arc<EpContext>,
+        context: &Arc<EpContext>,
         parts: Parts,
         attr: Attr,
         phase: Phase,
         flags: Flags,
     ) -> DatResult<Arc<Self>> {
-        let entry = Objects::reserve_with(&domain.eps, flags)?;
+        let entry = Objects::reserve_with(&context.eps, flags)?;
         let handle = entry.handle();
-        let inner = Inner::new(domain, parts, attr, phase, flags)?;
+        let inner = Inner::new(context, parts, attr, phase, flags)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
-                domain: domain.clone(),
+                context: context.clone(),
                 past_lives <- new_mutex!(PastLives::default(), "Ep::past_lives"),
                 preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
                 inner <- new_spinlock_irq!(inner, "Ep::inner"),
@@ -104,7 +104,7 @@ impl Ep {
             (inner.parts.objects(), inner.attr)
         };
         if let Some(parts) = parts {
-            let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
+            let shares = Shares::take(&parts, &self.context.ia.device()?, &attr)?;
             let qp = self.make_qp(&parts, &attr, &shares)?;
             let mut inner = self.inner.lock();
             inner.qp = Some(qp);

@@ -24,7 +24,7 @@ pub(crate) use self::post::{
 };
 
 pub(in crate::dat) use self::local::{
-    Action,
+    LocalAction,
     LocalRequest, //
 };
 
@@ -45,3 +45,6 @@ pub(super) use self::{
     },
     watermarks::RecvWatch,
 };
+
+/// Number of slots that a search examines in one critical section.
+const SEARCH_STEP: u32 = 64;

@@ -25,8 +25,8 @@ use crate::{
         device::Transport,
         wr::{
             Remote,
-            Request,
             SendFlags,
+            SendRequest,
             SgList, //
         },
     },
@@ -60,8 +60,8 @@ impl Inner {
         }
     }
 
-    /// Returns whether probes are outstanding although all completions were taken. A full EVD takes
-    /// none.
+    /// Returns whether a probe is unanswered after all completions were drained. Returns `false`
+    /// for a full EVD, whose completion queues cannot be drained.
     fn peer_is_dead(&self) -> bool {
         self.phase.is_connected()
             && self.connection.keepalive.probes() != 0
@@ -99,14 +99,14 @@ impl Ep {
     fn post_probe(&self, inner: &mut Inner) {
         let Some(qp) = &inner.qp else { return };
         let mut list = SgList::new();
-        let request = match self.domain.ia.attr().transport {
+        let request = match self.context.ia.attr().transport {
             Transport::Iwarp if !qp.answers_empty_reads() || self.must_not_read(inner) => return,
             Transport::Iwarp => {
                 // A read over iWARP has one segment, also if it is empty.
                 let _ = list.push(0, 0, 0);
-                Request::RdmaRead(Remote::NOWHERE)
+                SendRequest::RdmaRead(Remote::NOWHERE)
             }
-            _ => Request::RdmaWrite(Remote::NOWHERE),
+            _ => SendRequest::RdmaWrite(Remote::NOWHERE),
         };
         let slot = inner.probe_slot();
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());

@@ -59,7 +59,7 @@ impl Ep {
         }
         if held_receives && !phase.holds_receives() {
             // The caller continues by its effects, or later: see [`Ep::settle`].
-            inner.release_held_if_due(self.handle());
+            inner.report_held_if_allowed(self.handle());
         }
         if effects.report_broken {
             self.report_broken();
@@ -69,7 +69,7 @@ impl Ep {
 
     /// Reports on the asynchronous EVD that the Endpoint has failed.
     fn report_broken(&self) {
-        self.domain.report(&Event::Async {
+        self.context.report(&Event::Async {
             cause: AsyncEvent::EpBroken,
             object: self.handle(),
             reason: REASON_TRANSFER_TO_ERROR,
@@ -80,7 +80,7 @@ impl Ep {
     /// connection events.
     fn report_connection(&self, inner: &Inner, event: ConnectionEvent) {
         if event == ConnectionEvent::Broken {
-            self.domain.connection_broke();
+            self.context.connection_broke();
         }
         if event == ConnectionEvent::Broken && inner.parts.discard_connection_events() {
             return self.report_broken();
@@ -130,9 +130,9 @@ impl Ep {
             | Phase::Freed => {}
         }
         if now && !before {
-            self.domain.connection_began();
+            self.context.connection_began();
         } else if before && !now {
-            self.domain.connection_ended();
+            self.context.connection_ended();
         }
     }
 
@@ -213,7 +213,7 @@ impl Ep {
     /// executes the effects that follow once nothing is outstanding, if any.
     pub(super) fn settle(self: &Arc<Self>) {
         // One batch in each critical section.
-        while self.inner.lock().release_held_if_due(self.handle()) {}
+        while self.inner.lock().report_held_if_allowed(self.handle()) {}
         // A demand that is over is dropped after the lock.
         let (pending, _ended_demand) = {
             let mut inner = self.inner.lock();

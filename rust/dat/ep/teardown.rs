@@ -78,11 +78,11 @@ impl PastLives {
     }
 }
 
-/// Milliseconds without progress after which the flush of an Endpoint that stays ends.
-const FLUSH_MS: u32 = 100;
+/// Milliseconds without progress after which a wait ends for the flush of an Endpoint that stays.
+pub(in crate::dat) const FLUSH_MS: u32 = 100;
 
-/// Shortest pause between two looks at a device in microseconds. Each further pause is twice as
-/// long, up to a millisecond.
+/// Shortest pause between two polls of a flushing device in microseconds. Each further pause is
+/// twice as long, up to a millisecond.
 const FIRST_PAUSE_US: i64 = 50;
 
 /// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches a new minimum
@@ -136,7 +136,7 @@ impl Ep {
         let parts = {
             let mut inner = self.inner.lock();
             let traffic = core::mem::take(&mut inner.traffic);
-            self.domain.totals.lock().add_past(&traffic);
+            self.context.totals.lock().add_past(&traffic);
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),

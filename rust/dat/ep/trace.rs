@@ -93,8 +93,8 @@ impl Inner {
 
 impl Ep {
     /// Collects the fields of a tracepoint for a DTO.
-    fn dto_fields(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::Dto {
-        trace::Dto {
+    fn dto_fields(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::DtoFields {
+        trace::DtoFields {
             ep: self.handle.into_raw(),
             qp: inner.qp_number(),
             operation: dto.operation.name(),
@@ -142,7 +142,7 @@ impl Ep {
         if from == to {
             return;
         }
-        trace::ep_state(|| trace::Change {
+        trace::ep_state(|| trace::StateChange {
             ep: self.handle.into_raw(),
             qp: inner.qp_number(),
             from: from.name(),

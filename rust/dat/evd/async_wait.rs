@@ -3,9 +3,8 @@
 //! Waits for events without a thread: operations for the protocol in
 //! [`model::wait`](crate::model::wait).
 //!
-//! A look for events takes the place of a wait: it arms the completion queues, and looks for events
-//! again. In the place of the sleep it ends. The waker is called where a thread would be woken, and
-//! the next look follows.
+//! A poll runs the wait protocol up to the sleep: it arms the completion queues, checks for events
+//! again, and returns `Pending`. A wake-up calls the waker, and the next poll follows.
 
 use super::{
     wait::{
@@ -39,7 +38,7 @@ use crate::{
 };
 use core::task::Poll;
 
-/// Number of times that a look repeats because completions were missed.
+/// Number of times that a poll repeats because completions were missed.
 const MAX_MISSED: u32 = 16;
 
 impl HasLoneWaiter for Evd {
@@ -48,8 +47,8 @@ impl HasLoneWaiter for Evd {
     }
 }
 
-/// Place of the only waiter of an EVD, for one that has no thread. The drop leaves the place.
-pub(crate) struct AsyncWait {
+/// Wait on an EVD without a thread. It is the EVD's only waiter until the drop.
+pub(crate) struct EvdAsyncWait {
     evd: Arc<Evd>,
     threshold: u32,
     // The following fields are dropped in this order.
@@ -58,7 +57,7 @@ pub(crate) struct AsyncWait {
     _leaving: ReenableTriggers<Arc<Evd>>,
 }
 
-impl AsyncWait {
+impl EvdAsyncWait {
     /// Becomes the waiter of `evd`, for `threshold` events. Fails as [`Evd::wait`] does before it
     /// sleeps.
     ///
@@ -89,7 +88,7 @@ impl AsyncWait {
         &self.evd
     }
 
-    /// Lets wake-ups call `waker`. A [look](AsyncWait::look) has to follow.
+    /// Lets wake-ups call `waker`. A [poll](EvdAsyncWait::poll) has to follow.
     ///
     /// Context: process; sleeps.
     ///
@@ -108,18 +107,18 @@ impl AsyncWait {
     /// # Errors
     ///
     /// ABORT or INVALID_STATE if the wait is over: see [`Evd::wait`].
-    pub(crate) fn look(&mut self, again: &mut bool) -> Poll<DatResult> {
-        let mut look = Look {
+    pub(crate) fn poll(&mut self, again: &mut bool) -> Poll<DatResult> {
+        let mut poll = PollOnce {
             evd: &self.evd,
             missed: 0,
         };
-        let looked = if self.place.is_called() {
-            wait_for(&mut look, self.threshold)
+        let result = if self.place.is_called() {
+            wait_for(&mut poll, self.threshold)
         } else {
-            look.take(self.threshold).ok_or(look.reason())
+            poll.take(self.threshold).ok_or(poll.reason())
         };
-        *again = look.missed >= MAX_MISSED;
-        match looked {
+        *again = poll.missed >= MAX_MISSED;
+        match result {
             Ok(()) => Poll::Ready(Ok(())),
             Err(WaitError::Closed) => Poll::Ready(Err(self.evd.closed_reason())),
             Err(WaitError::TimedOut | WaitError::Interrupted) => Poll::Pending,
@@ -127,15 +126,15 @@ impl AsyncWait {
     }
 }
 
-/// One look for events.
-struct Look<'a> {
+/// One poll for events.
+struct PollOnce<'a> {
     evd: &'a Arc<Evd>,
     /// Number of times that completions were missed.
     missed: u32,
 }
 
-impl Look<'_> {
-    /// Returns the reason why the look ends without enough events. "Timed out" means that the next
+impl PollOnce<'_> {
+    /// Returns the reason why the poll ends without enough events. "Timed out" means that the next
     /// wake-up repeats it.
     fn reason(&self) -> WaitError {
         if self.evd.is_over() {
@@ -146,7 +145,7 @@ impl Look<'_> {
     }
 }
 
-impl Waiter for Look<'_> {
+impl Waiter for PollOnce<'_> {
     /// Enough events are queued.
     type Output = ();
 

@@ -255,7 +255,7 @@ impl Evd {
     /// before.
     pub(super) fn has_events(&self) -> bool {
         match self.mode() {
-            WakeMode::Threshold | WakeMode::Unsignalled => self.has_news(),
+            WakeMode::Threshold | WakeMode::Unsignalled => self.may_have_waking_event(),
             // Completions that arrived before the arming may have been solicited, and no longer
             // show it. So each queued event counts.
             WakeMode::Solicited => self.queued() != 0,

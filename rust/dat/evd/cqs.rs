@@ -24,8 +24,8 @@ use crate::{
         atomic::AtomicU32,
         cq_room::{
             next_depth,
+            CqReservation, //
             CqRoom,
-            Taken, //
         },
         streams::StreamSet,
         vector::Placement, //
@@ -312,7 +312,7 @@ impl Evd {
         entries: u32,
         notify: Notify,
     ) -> DatResult<CqShare> {
-        let share = |queue| CqShare::new(self.clone(), queue, Taken::new(entries));
+        let share = |queue| CqShare::new(self.clone(), queue, CqReservation::new(entries));
         loop {
             let (count, last) = {
                 let consumer = self.consumer.lock();

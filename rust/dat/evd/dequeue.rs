@@ -36,7 +36,7 @@ impl TakeResult {
 }
 
 impl Evd {
-    /// Takes the oldest event. If the ring is empty, drains completions to the extent of `limit`.
+    /// Takes the oldest event. If the ring is empty, drains completions as far as `limit` allows.
     #[inline(always)]
     pub(super) fn pop(
         self: &Arc<Self>,

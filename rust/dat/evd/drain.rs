@@ -24,8 +24,8 @@ use crate::{
         ring_size, //
     },
     rdma::wc::{
-        Batch,
         Wc, //
+        WcBatch,
     },
 };
 
@@ -69,7 +69,7 @@ impl Evd {
     /// Polls the next completion.
     #[inline(always)]
     fn drain_one(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
-        let mut batch = Batch::<1>::new();
+        let mut batch = WcBatch::<1>::new();
         let [completion] = queue.cq.poll(&mut batch, 1) else {
             self.release_given_up(queue.room.found_empty());
             return Polled::Empty;
@@ -87,14 +87,14 @@ impl Evd {
     /// As [`Evd::drain_cq`], for all cases.
     #[inline(never)]
     fn drain_batches(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
-        let mut batch = Batch::<{ ring_size::BATCH }>::new();
+        let mut batch = WcBatch::<{ ring_size::BATCH }>::new();
         while direct.may_continue() {
             // Producers may take this room in the meantime. The completions are then queued beyond
             // the queue length.
             let most = ring_size::batch(self.qlen());
             let room = usize::try_from(self.room()).map_or(most, |room| room.min(most));
             if room == 0 {
-                if !self.gets_room() {
+                if !self.recheck_room() {
                     return true;
                 }
                 // A process that moves the index to and fro does not prolong the drain.
@@ -104,7 +104,7 @@ impl Evd {
             let room = direct.batch_size(room);
             let completions = queue.cq.poll(&mut batch, room);
             if !completions.is_empty() {
-                let endpoints = &self.domain.endpoints;
+                let endpoints = &self.context.endpoints;
                 endpoints.complete_all(self, completions, direct);
                 direct.charge(completions.len());
                 let count = u32::try_from(completions.len()).unwrap_or(u32::MAX);
@@ -128,7 +128,7 @@ impl Evd {
 
     /// Passes a completion to the Endpoint that posted the work request.
     pub(super) fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
-        self.domain.endpoints.complete(self, completion, direct);
+        self.context.endpoints.complete(self, completion, direct);
     }
 
     /// Arms the CQs, then drains the completions that arrived before the arming.

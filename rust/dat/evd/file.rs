@@ -9,7 +9,7 @@
 //! of them.
 //!
 //! A file does not keep its EVD. It finds the EVD by its handle, in the table of the adapter, and
-//! shares with it only the places where threads [sleep](Sleepers). So a process that passes the
+//! shares with it only the places where threads [sleep](FileSleepers). So a process that passes the
 //! file on, and closes its adapter, leaves no event queue.
 //!
 //! A thread arms the completion queues before it sleeps, or reports that there is no event. That
@@ -20,7 +20,7 @@ mod read;
 mod sleepers;
 mod write;
 
-use self::sleepers::Sleepers;
+use self::sleepers::FileSleepers;
 use super::{
     Consumer,
     Evd,
@@ -40,8 +40,8 @@ use crate::{
     },
     sys::{
         record_file::{
-            Access,
             Blocking,
+            OpenMode,
             PendingFile,
             Readiness,
             RecordDest,
@@ -54,13 +54,13 @@ use crate::{
 use kernel::sync::SetOnce;
 
 /// Sleepers on the files of an EVD, which are created with the first one.
-pub(super) type Watched = SetOnce<Arc<Sleepers>>;
+pub(super) type Watched = SetOnce<Arc<FileSleepers>>;
 
 /// Object of an open file.
 pub(crate) struct EvdFile {
     evds: Arc<Objects<Evd>>,
     handle: u64,
-    sleepers: Arc<Sleepers>,
+    sleepers: Arc<FileSleepers>,
     /// Size of a record in bytes.
     record_size: usize,
 }
@@ -92,8 +92,8 @@ impl EvdFile {
             record_size,
         };
         let access = match evd.flags.has(Flags::SOFTWARE) {
-            true => Access::ReadWrite,
-            false => Access::Read,
+            true => OpenMode::ReadWrite,
+            false => OpenMode::Read,
         };
         let this = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
         open_file(c"[kdapl-evd]", this, access)
@@ -126,7 +126,7 @@ impl RecordFile for EvdFile {
         let over = evd.wakeup.closed.load_acquire();
         Readiness {
             readable: evd.has_events(),
-            writable: !over && evd.flags.has(Flags::SOFTWARE) && evd.has_room_or_tells(),
+            writable: !over && evd.flags.has(Flags::SOFTWARE) && evd.has_room_or_requests_wakeup(),
             over,
         }
     }
@@ -150,9 +150,9 @@ impl Evd {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
-    fn sleepers(&self) -> DatResult<Arc<Sleepers>> {
+    fn sleepers(&self) -> DatResult<Arc<FileSleepers>> {
         if self.wakeup.watched.as_ref().is_none() {
-            let new = Sleepers::new()?;
+            let new = FileSleepers::new()?;
             // With the lock, no other thread is just storing its own.
             let _consumer = self.consumer.lock();
             let _ = self.wakeup.watched.populate(new);
@@ -164,7 +164,7 @@ impl Evd {
     /// Checks whether a file of the EVD is open.
     pub(super) fn has_file(&self) -> bool {
         let sleepers = self.wakeup.watched.as_ref();
-        sleepers.is_some_and(|sleepers| sleepers.are_possible())
+        sleepers.is_some_and(|sleepers| sleepers.has_files())
     }
 
     /// Wakes the polls of the EVD's files, and one read.
@@ -205,14 +205,14 @@ impl Evd {
     }
 
     /// Checks whether there is room for a software event. If not, writers are woken when there is.
-    fn has_room_or_tells(&self) -> bool {
+    fn has_room_or_requests_wakeup(&self) -> bool {
         if self.room() != 0 {
             return true;
         }
         if let Some(sleepers) = self.wakeup.watched.as_ref() {
-            sleepers.want_room();
+            sleepers.request_room_wakeup();
         }
         // Also asks a process that has mapped events to report the next one that it takes.
-        self.gets_room()
+        self.recheck_room()
     }
 }

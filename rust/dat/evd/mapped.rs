@@ -4,11 +4,12 @@
 //! [`model::mapped_ring`](crate::model::mapped_ring).
 //!
 //! A call that takes an event and finds more moves those to the mapped ring, and the process takes
-//! them without a call. The kernel notices that when it reads the head. While another party waits
-//! for it to notice, a flag in the ring requests that the process takes events by calls.
+//! them without a call. The kernel learns of that when it reads the head. While the kernel waits
+//! for room, or counts taken receives, a flag in the ring makes the process take events by calls.
 //!
-//! A call that leaves nothing behind arms the completion queues, and claims that the EVD is empty
-//! but for the mapped events. Until the claim is retracted, the process polls without a call.
+//! A call after which no other event is queued arms the completion queues, and claims that the EVD
+//! is empty but for the mapped events. Until the claim is retracted, the process polls without a
+//! call.
 
 use super::{
     Consumer,
@@ -48,7 +49,7 @@ impl Evd {
     /// As for [`MappedMemory::map`]; `EAGAIN` while another thread creates the ring.
     pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
         if self.queue.mapped.as_ref().is_none() {
-            let memory = MappedMemory::new(&self.domain.user)?;
+            let memory = MappedMemory::new(&self.context.user)?;
             let ring = MappedRing::new(memory, self.qlen()).ok_or(EINVAL)?;
             ring.memory().publish_slots(ring.slots());
             // Another thread may have been faster.
@@ -62,7 +63,7 @@ impl Evd {
     /// Sets or clears the flag by which a process that has mapped the ring takes events by calls.
     ///
     /// It must call if waits are stopped, since its calls fail then; if completions wait for room;
-    /// and if some party has to know when each receive is taken.
+    /// and if an Endpoint's watermark counts each receive that is taken.
     pub(super) fn update_calls_only(&self) {
         if let Some(ring) = self.queue.mapped.as_ref() {
             let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
@@ -70,10 +71,10 @@ impl Evd {
         }
     }
 
-    /// Returns whether a process has made room meanwhile. If not, it calls when it has taken the
-    /// next event.
+    /// Updates the flag, and then checks for room again. Returns whether there is room. If there is
+    /// none, the process calls when it has taken the next event.
     #[cold]
-    pub(super) fn gets_room(&self) -> bool {
+    pub(super) fn recheck_room(&self) -> bool {
         self.update_calls_only();
         self.room() != 0
     }

@@ -138,7 +138,7 @@ impl Evd {
         // need not wake. The exception is a failure at the end of a connection, for which there is
         // demand.
         let may_wait = self.mode() != WakeMode::Solicited || self.wakeup.demand.load(Acquire) != 0;
-        let is_stuck = may_wait && self.is_stuck();
+        let is_stuck = may_wait && self.may_leave_completions();
         if is_stuck {
             self.wakeup.doorbell.ring();
             self.wakeup.waiter.wake();

@@ -37,7 +37,7 @@ use kernel::sync::atomic::Atomic;
 /// Right to push events into the ring.
 type RingProducer = ring::RingProducer<Words>;
 
-/// Fields of [`Queue`] for the producers, protected by their lock.
+/// Fields of [`EventQueue`] for the producers, protected by their lock.
 pub(super) struct Producer {
     pub(super) slots: RingProducer,
     /// Number of slots that are reserved. Together with the queued events they fit into the ring.
@@ -49,7 +49,7 @@ const REASON_OVERFLOW: u32 = 0;
 
 /// Queued events of an EVD, and the room for more.
 #[pin_data]
-pub(super) struct Queue {
+pub(super) struct EventQueue {
     /// Ring of events. It is [longer](crate::model::ring_size) than the queue length, so that
     /// drained completions and connection events find room after other events have filled the
     /// queue.
@@ -71,7 +71,7 @@ pub(super) struct Queue {
     pub(super) receive_reports: Atomic<i32>,
 }
 
-impl Queue {
+impl EventQueue {
     /// Creates an empty queue.
     pub(super) fn new(qlen: u32, ring: Ring, producer: RingProducer) -> impl PinInit<Self> {
         pin_init!(Self {
@@ -282,7 +282,7 @@ impl Evd {
             reason: REASON_OVERFLOW,
         };
         // The report is lost if the asynchronous EVD is full, or is itself the EVD that overflowed.
-        let _ = self.domain.async_evd.as_ref().map(|evd| evd.post(&event));
+        let _ = self.context.async_evd.as_ref().map(|evd| evd.post(&event));
     }
 }
 

@@ -101,7 +101,7 @@ impl Evd {
     #[cold]
     fn report_receive_taken(&self, record: &Record) {
         if let Some(ep) = receiver(record) {
-            self.domain.endpoints.receive_taken(ep);
+            self.context.endpoints.receive_taken(ep);
         }
     }
 

@@ -79,7 +79,7 @@ impl Evd {
     /// * INSUFFICIENT_RESOURCES (memory) without memory, or above the user's limit.
     pub(crate) fn resize(self: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
-        let (storage, length) = Words::for_queue(&self.domain.user, qlen)?;
+        let (storage, length) = Words::for_queue(&self.context.user, qlen)?;
         let mut consumer = self.consumer.lock();
         if !self.wakeup.threshold.is_met_by(qlen) {
             return Err(DatError::new(

@@ -9,8 +9,8 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::cq_room::{
+        CqReservation, //
         Mark,
-        Taken, //
     },
     rdma::cq::Cq,
     sys::memcg::Payer,
@@ -21,11 +21,11 @@ use crate::{
 pub(in crate::dat) struct CqShare {
     evd: Arc<Evd>,
     queue: Arc<EvdCq>,
-    taken: Taken,
+    taken: CqReservation,
 }
 
 impl CqShare {
-    pub(super) fn new(evd: Arc<Evd>, queue: Arc<EvdCq>, taken: Taken) -> Self {
+    pub(super) fn new(evd: Arc<Evd>, queue: Arc<EvdCq>, taken: CqReservation) -> Self {
         Self { evd, queue, taken }
     }
 
@@ -51,7 +51,13 @@ impl CqShare {
         // The lock serialises reservations.
         let _consumer = self.evd.consumer.lock();
         let taken = self.queue.room.take(entries);
-        taken.then(|| Self::new(self.evd.clone(), self.queue.clone(), Taken::new(entries)))
+        taken.then(|| {
+            Self::new(
+                self.evd.clone(),
+                self.queue.clone(),
+                CqReservation::new(entries),
+            )
+        })
     }
 
     /// Sets a mark after the completions that are queued now.

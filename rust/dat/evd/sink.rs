@@ -40,13 +40,13 @@ impl Evd {
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(in crate::dat) fn sink(
         device: &Arc<Device>,
-        domain: Arc<EvdContext>,
+        context: Arc<EvdContext>,
     ) -> DatResult<Arc<Self>> {
         let this = Self::build(
             NO_HANDLE,
             Config {
                 device,
-                domain,
+                context,
                 // The ring stays empty.
                 qlen: 1,
                 flags: Flags::DISCARD,

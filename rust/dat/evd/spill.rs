@@ -33,8 +33,8 @@ use crate::{
         ring_size::BATCH, //
     },
     rdma::wc::{
-        Batch,
         Wc, //
+        WcBatch,
     },
     sys::{
         memcg::Payer,
@@ -213,7 +213,7 @@ impl Evd {
                 SpillEnd::Empty => return true,
                 SpillEnd::BudgetExhausted if retries.next(|| depth) => Spill::none(),
                 SpillEnd::BudgetExhausted => return false,
-                SpillEnd::Full => match Spill::with_capacity(&self.domain.user, larger, payer) {
+                SpillEnd::Full => match Spill::with_capacity(&self.context.user, larger, payer) {
                     Ok(storage) => storage,
                     Err(_) => return false,
                 },
@@ -230,8 +230,8 @@ impl Evd {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Keeps a queue pair whose completions the driver may only poll while it exists, until the CQs
-    /// are polled no more.
+    /// Keeps a queue pair until the CQs are released, for drivers that dereference it when they
+    /// poll its completions.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn keep(&self, queue_pair: Arc<dyn Send + Sync>) {
@@ -245,11 +245,11 @@ impl Evd {
         }
     }
 
-    /// Removes the completions that need no event any more. Those that are spilled later are
-    /// examined before.
+    /// Removes spilled completions that have no event any more. Later ones are checked before they
+    /// are spilled.
     fn complete_spilled_early(&self) {
         let mut consumer = self.consumer.lock();
-        let endpoints = &self.domain.endpoints;
+        let endpoints = &self.context.endpoints;
         let spill = &mut consumer.cqs.spill;
         spill.remove_if(|completion| endpoints.complete_early(self, completion));
     }
@@ -279,7 +279,7 @@ impl Evd {
 
     /// Polls the CQs into the spill.
     fn spill(&self, cqs: &mut Cqs) -> SpillEnd {
-        let mut batch = Batch::<BATCH>::new();
+        let mut batch = WcBatch::<BATCH>::new();
         let mut budget = usize::try_from(BUDGET).unwrap_or(usize::MAX);
         let Cqs { list, spill, .. } = cqs;
         for queue in list.iter() {
@@ -290,7 +290,7 @@ impl Evd {
                 }
                 let completions = queue.cq.poll(&mut batch, room);
                 for completion in completions {
-                    if !self.domain.endpoints.complete_early(self, completion) {
+                    if !self.context.endpoints.complete_early(self, completion) {
                         spill.push(Spilled {
                             completion: completion.copy(),
                             queue: queue.clone(),

@@ -22,16 +22,16 @@ use kernel::sync::atomic::{
 };
 
 /// Completion stream that feeds an EVD, until the drop.
-pub(in crate::dat) struct Stream(Arc<Evd>);
+pub(in crate::dat) struct CompletionStream(Arc<Evd>);
 
-impl Stream {
+impl CompletionStream {
     /// Checks whether the stream feeds this EVD.
     pub(in crate::dat) fn goes_to(&self, evd: &Arc<Evd>) -> bool {
         Arc::ptr_eq(&self.0, evd)
     }
 }
 
-impl Drop for Stream {
+impl Drop for CompletionStream {
     fn drop(&mut self) {
         self.0.cqs.streams.fetch_sub(StreamSet::ONE, Release);
     }
@@ -53,8 +53,8 @@ impl JoinPermit {
     }
 
     /// Creates one of the streams.
-    pub(in crate::dat) fn stream(&self) -> Stream {
-        Stream(self.evd.clone())
+    pub(in crate::dat) fn stream(&self) -> CompletionStream {
+        CompletionStream(self.evd.clone())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         cno::Agent,
         ep::{
             self,
-            Change,
+            EpChange,
             Handles, //
         },
         evd::{
@@ -117,7 +117,7 @@ impl Ia {
         map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
     ) -> DatResult<(u64, lmr::Param)> {
         let pz = self.use_pz(pz)?;
-        let map = |pd| map(pd).map_err(lmr::refused);
+        let map = |pd| map(pd).map_err(lmr::registration_error);
         Lmr::create_of_kernel(&self.base, &self.lmrs, pz, arguments, map)
     }
 
@@ -235,7 +235,7 @@ impl Ia {
         let cno = self.use_cno(cno)?;
         let config = evd::Config {
             device: &device,
-            domain: self.passive.endpoints.evd_domain.clone(),
+            context: self.passive.endpoints.evd_context.clone(),
             qlen,
             flags,
             placement,
@@ -321,7 +321,7 @@ impl Ia {
     ///
     /// - Errors of [`Ia::create_ep`] for handles.
     /// - Errors of [`Ep::modify`].
-    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &Change) -> DatResult<ep::Attr> {
+    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &EpChange) -> DatResult<ep::Attr> {
         ep.modify(change, self.use_parts(&change.handles, change.parts)?)
     }
 }

@@ -123,7 +123,7 @@ impl Watcher for Ia {
         self.psps.for_each(Psp::shutdown);
         self.rsps.for_each(Rsp::shutdown);
         self.csps.for_each(Csp::shutdown);
-        self.crs().for_each(|cr| cr.turn_away());
+        self.crs().for_each(|cr| cr.reject_unanswered());
         self.eps().for_each(Ep::break_for_removal);
         self.flush_endpoints();
         self.eps().for_each(Ep::release_device);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     dat::{
         ep::{
-            Action,
+            LocalAction,
             LocalRequest, //
         },
         lmr::{
@@ -21,7 +21,7 @@ use crate::{
         prelude::*,
     },
     rdma::dma_pages::DmaPages,
-    sys::task::Context,
+    sys::task::CallContext,
 };
 
 impl Ia {
@@ -38,7 +38,7 @@ impl Ia {
     /// Implements `dat_lmr_fmr`. `map` maps the pages for the device. Returns the LMR context and
     /// the RMR context, which are valid for each later request of the Endpoint.
     ///
-    /// Context: any. Sleeps in [`Context::Process`] only.
+    /// Context: any. Sleeps in [`CallContext::Process`] only.
     ///
     /// # Errors
     ///
@@ -52,17 +52,17 @@ impl Ia {
         (lmr, ep): (&Lmr, &Ep),
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
-        context: Context,
+        context: CallContext,
     ) -> DatResult<(u32, u32)> {
         let fast = lmr.fast()?;
         if fmr.has_remote_atomics() && !self.attr().extensions.has_atomics() {
             return Err(Kind::ModelNotSupported.into());
         }
-        self.settle(fast, context);
+        self.drain_suppressed(fast, context);
         let registered = fast.prepare(fmr, map, context).and_then(|mut prepared| {
             let (pz, contexts) = (prepared.pz(), prepared.contexts());
             let mut request = LocalRequest {
-                action: Action::Register(&mut prepared),
+                action: LocalAction::Register(&mut prepared),
                 pz,
                 cookie: fmr.cookie,
                 flags: fmr.flags,
@@ -71,15 +71,15 @@ impl Ia {
             ep.post_local(&mut request, context)?;
             Ok(contexts)
         });
-        registered.map_err(|error| self.why_refused(error, context))
+        registered.map_err(|error| self.error_in(error, context))
     }
 
-    /// Returns the error to report. After the removal of the device the memory and the connection
-    /// are gone, too, but the removal is the error to report, if the caller may sleep to find out.
-    fn why_refused(&self, error: DatError, context: Context) -> DatError {
+    /// Returns the error to report: see [`IaBase::removal_or`](crate::dat::base::IaBase::removal_or),
+    /// which sleeps.
+    fn error_in(&self, error: DatError, context: CallContext) -> DatError {
         match context {
-            Context::Process => self.base.device().map_or_else(|gone| gone, |_| error),
-            Context::Atomic => error,
+            CallContext::Process => self.base.removal_or(error),
+            CallContext::Atomic => error,
         }
     }
 
@@ -96,12 +96,12 @@ impl Ia {
         (lmr, ep): (&Lmr, &Ep),
         cookie: u64,
         flags: u32,
-        context: Context,
+        context: CallContext,
     ) -> DatResult {
         let fast = lmr.fast()?;
-        self.settle(fast, context);
+        self.drain_suppressed(fast, context);
         let mut request = LocalRequest {
-            action: Action::Invalidate(fast),
+            action: LocalAction::Invalidate(fast),
             pz: lmr.query().pz,
             cookie,
             flags,
@@ -109,7 +109,7 @@ impl Ia {
         let posted = ep.post_local(&mut request, context);
         posted
             .map(|_| ())
-            .map_err(|error| self.why_refused(error, context))
+            .map_err(|error| self.error_in(error, context))
     }
 
     /// Implements `dat_lmr_free`.
@@ -136,7 +136,7 @@ impl Ia {
     fn free_lmr_unless(&self, lmr: u64, is_used: impl Fn(u32) -> bool) -> DatResult {
         let lmr = self.get::<Lmr>(lmr)?;
         if let Ok(fast) = lmr.fast() {
-            self.settle(fast, Context::Process);
+            self.drain_suppressed(fast, CallContext::Process);
         }
         lmr.free(&self.lmrs, is_used)
     }
@@ -165,9 +165,9 @@ impl Ia {
         Ok(lmr)
     }
 
-    /// Takes the completions that the state of an LMR waits for, if they may have no event. The
-    /// consumer may never dequeue them. Does nothing in a context that cannot sleep.
-    fn settle(&self, fast: &Fast, context: Context) {
+    /// Drains the completion of a suppressed request that the state of an LMR waits for. The
+    /// consumer may never dequeue it. Does nothing in a context that cannot sleep.
+    fn drain_suppressed(&self, fast: &Fast, context: CallContext) {
         if !context.may_sleep() {
             return;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Finds the place that the name of an Interface Adapter means: see
+//! Resolves the name of an Interface Adapter to a port and its addresses: see
 //! [`model::adapter_name`](crate::model::adapter_name).
 
 use crate::{
@@ -78,7 +78,7 @@ fn at_device(
     Ok(None)
 }
 
-/// Finds the place that a name means in a network namespace.
+/// Resolves a name in a network namespace.
 ///
 /// Context: process; sleeps.
 ///

@@ -3,9 +3,11 @@
 //! Regions of Remote Memory Regions (RMRs) over the memory of an LMR.
 
 use super::{
-    access,
-    privilege,
-    refused,
+    privilege::{
+        self,
+        access, //
+    },
+    registration_error,
     Lmr, //
 };
 use crate::{
@@ -19,7 +21,7 @@ use crate::{
     rdma::{
         fast_mr::{
             FastMr,
-            MappedMemory, //
+            RegionMemory, //
         },
         pd::Pd, //
     },
@@ -53,7 +55,8 @@ impl Lmr {
         let (memory, pd) = this.mapped()?;
         let owner: Arc<dyn Send + Sync> = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
         let (length, address) = (u64::from(segment.length), segment.address);
-        FastMr::new(pd, (memory, Some(owner)), offset, length, address, access).map_err(refused)
+        FastMr::new(pd, (memory, Some(owner)), offset, length, address, access)
+            .map_err(registration_error)
     }
 
     /// Returns the memory for regions of RMRs, and its protection domain. Pins the memory of a
@@ -61,7 +64,7 @@ impl Lmr {
     ///
     /// The lock is released meanwhile: a page may take as long as a file system of a process likes,
     /// and the removal of the device takes the lock.
-    fn mapped(&self) -> DatResult<(MappedMemory, Arc<Pd>)> {
+    fn mapped(&self) -> DatResult<(RegionMemory, Arc<Pd>)> {
         let (mapped, pd) = self.backing()?;
         if let Some(mapped) = mapped {
             return Ok((mapped, pd));
@@ -69,8 +72,8 @@ impl Lmr {
         let (start, length) = (self.param.address, self.param.length);
         let pinned = pd
             .pin(start, length, access(self.param.privileges)?)
-            .map_err(refused)?;
-        let pinned = MappedMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
+            .map_err(registration_error)?;
+        let pinned = RegionMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
         let mut backing = self.backing.lock();
         let Some(backing) = &mut *backing else {
             return Err(DatError::device());
@@ -81,7 +84,7 @@ impl Lmr {
     }
 
     /// Returns the memory, unless it has yet to be pinned, and its protection domain.
-    fn backing(&self) -> DatResult<(Option<MappedMemory>, Arc<Pd>)> {
+    fn backing(&self) -> DatResult<(Option<RegionMemory>, Arc<Pd>)> {
         let backing = self.backing.lock();
         let backing = backing.as_ref().ok_or(DatError::device())?;
         Ok((backing.mapped.clone(), backing.pz.pd()?))

@@ -5,7 +5,7 @@
 //! The LMR has one region of the device for all registrations, and a list of pages. A registration
 //! maps the pages and the region. The mapping ends with the completion of the invalidation, which
 //! this side has posted or a receive has reported. Which calls are allowed when is decided by
-//! [`State`].
+//! [`LmrState`].
 //!
 //! A call that prepares a registration takes the resources out of the lock, and puts them back when
 //! the request is posted. So the only allocations are those of `dat_lmr_allocate`, and of a region
@@ -15,7 +15,7 @@ mod prepare;
 
 pub(crate) use self::prepare::Fmr;
 
-pub(in crate::dat) use self::prepare::Prepared;
+pub(in crate::dat) use self::prepare::PreparedRegistration;
 
 use crate::{
     dat::{
@@ -29,9 +29,9 @@ use crate::{
     },
     model::fast_lmr::{
         in_use,
-        Effects,
-        Input,
-        State, //
+        LmrEffects,
+        LmrInput,
+        LmrState, //
     },
     rdma::{
         dma_pages::DmaPages,
@@ -85,7 +85,7 @@ impl Resources {
 
 /// Registration of an LMR, for queries. All is 0 without one.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Registration {
+pub(crate) struct FastRegistration {
     pub(crate) address: u64,
     pub(crate) length: u64,
     /// `DAT_MEM_PRIV_FLAGS`.
@@ -96,8 +96,8 @@ pub(crate) struct Registration {
 
 /// Fields of [`Fast`] protected by its lock.
 pub(in crate::dat) struct Inner {
-    state: State,
-    registration: Registration,
+    state: LmrState,
+    registration: FastRegistration,
     /// `None` while a call prepares a registration, and after the release.
     resources: Option<Resources>,
     /// Handle of the Endpoint that the last request was posted to.
@@ -113,8 +113,8 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// Those of [`State::step`].
-    pub(in crate::dat) fn step(&mut self, input: Input) -> DatResult<Effects> {
+    /// Those of [`LmrState::step`].
+    pub(in crate::dat) fn step(&mut self, input: LmrInput) -> DatResult<LmrEffects> {
         let (state, effects) = self.state.step(input)?;
         self.state = state;
         if effects.forget {
@@ -130,7 +130,8 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// Those of [`State::step`]; INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
+    /// Those of [`LmrState::step`]; INVALID_HANDLE (LMR) if the LMR was freed, or the device
+    /// removed.
     pub(in crate::dat) fn may_invalidate(&self, ep: u64) -> DatResult<Arc<FastMr>> {
         self.unless_released()?;
         self.state.step(self.invalidation(ep))?;
@@ -149,8 +150,8 @@ impl Inner {
         Ok(())
     }
 
-    fn invalidation(&self, ep: u64) -> Input {
-        Input::Invalidate {
+    fn invalidation(&self, ep: u64) -> LmrInput {
+        LmrInput::Invalidate {
             in_order: self.ep == ep,
         }
     }
@@ -189,7 +190,7 @@ impl Fast {
             return Err(Kind::LengthError.into());
         }
         let pd = pz.pd()?;
-        let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::refused)?;
+        let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::registration_error)?;
         let context = region.key();
         let resources = Resources {
             region: Some(region),
@@ -199,8 +200,8 @@ impl Fast {
         };
         let pz = resources.pz.object();
         let inner = Inner {
-            state: State::Free,
-            registration: Registration::default(),
+            state: LmrState::Free,
+            registration: FastRegistration::default(),
             resources: Some(resources),
             ep: 0,
             is_suppressed: false,
@@ -244,18 +245,18 @@ impl Fast {
     }
 
     /// Returns the registration.
-    pub(super) fn registration(&self) -> Registration {
+    pub(super) fn registration(&self) -> FastRegistration {
         let inner = self.lock();
         match inner.state.is_registered() {
             true => inner.registration,
-            false => Registration::default(),
+            false => FastRegistration::default(),
         }
     }
 
     /// Handles the completion of a request, or the end of one that no queue pair will carry out.
     ///
     /// Context: the caller holds `Ep::inner`.
-    pub(in crate::dat) fn ended(&self, input: Input) {
+    pub(in crate::dat) fn ended(&self, input: LmrInput) {
         let _ = self.lock().step(input);
     }
 
@@ -306,7 +307,7 @@ impl PeerInvalidation for Fast {
             .as_ref()
             .and_then(|resources| resources.region.as_ref());
         if region.is_some_and(|region| region.key() == rmr_context) {
-            let _ = inner.step(Input::PeerInvalidated);
+            let _ = inner.step(LmrInput::PeerInvalidated);
         }
     }
 }
@@ -335,7 +336,7 @@ impl Outstanding {
     }
 
     /// Handles the completion: see [`Fast::ended`].
-    pub(in crate::dat) fn ended(self, input: Input) {
+    pub(in crate::dat) fn ended(self, input: LmrInput) {
         if let Some(lmr) = &self.0 {
             lmr.ended(input);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which regions suit a device: `dat_ia_memtype_hint`.
+//! Length and alignment of regions that suit a device: `dat_ia_memtype_hint`.
 
 use crate::dat::{
     base::Attr,

@@ -3,13 +3,15 @@
 //! LMRs of kernel memory.
 
 use super::{
-    access,
-    privilege,
-    refused,
+    privilege::{
+        self,
+        access, //
+    },
+    registration_error,
     Description,
     Lmr,
+    MrKind, //
     Param,
-    Registration, //
 };
 use crate::{
     dat::{
@@ -29,7 +31,7 @@ use crate::{
         device::Transport,
         fast_mr::{
             FastMr,
-            MappedMemory, //
+            RegionMemory, //
         },
         kernel_memory::KernelMemory,
         mr::Permission,
@@ -105,7 +107,7 @@ impl Lmr {
             memory,
             lkey: region.lkey(),
         });
-        let registration = Registration::Kernel { _region: region };
+        let registration = MrKind::Kernel { _region: region };
         Self::build(regions, param, pz, Some(registration), memory)
     }
 
@@ -119,8 +121,8 @@ impl Lmr {
         let backing = self.backing.lock();
         let backing = (*backing).as_ref().ok_or(DatError::device())?;
         match &backing.mapped {
-            Some(MappedMemory::Kernel(memory)) => Ok(Some(memory.for_domain(pd)?)),
-            Some(MappedMemory::Process(_)) | None => Ok(None),
+            Some(RegionMemory::Kernel(memory)) => Ok(Some(memory.for_domain(pd)?)),
+            Some(RegionMemory::Process(_)) | None => Ok(None),
         }
     }
 }
@@ -149,10 +151,10 @@ fn check(ia: &IaBase, pd: &Pd, arguments: &KernelArguments) -> DatResult {
 /// Registers the memory: its key is valid on return.
 fn open(pz: &Pz, memory: &KernelMemory, param: &Param) -> DatResult<Arc<FastMr>> {
     let access = access(param.privileges)?;
-    let memory = MappedMemory::Kernel(memory.clone());
+    let memory = RegionMemory::Kernel(memory.clone());
     let (length, address) = (param.length, param.address);
-    let region =
-        FastMr::new(pz.pd()?, (memory, None), 0, length, address, access).map_err(refused)?;
+    let region = FastMr::new(pz.pd()?, (memory, None), 0, length, address, access)
+        .map_err(registration_error)?;
     pz.register(&region)?;
     Ok(region)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Kinds of Local Memory Regions (LMR), and those of kernel consumers that are no memory by
-//! themselves.
+//! Kinds of Local Memory Regions (LMR). Two kinds have no fixed memory: LMRs that requests
+//! register, and the reserved LMR.
 
 use super::{
     Fast,
@@ -13,7 +13,7 @@ use crate::{
         base::{
             InUse,
             Objects,
-            Users, //
+            UseCount, //
         },
         prelude::*,
         pz::{
@@ -147,7 +147,7 @@ impl Lmr {
                 backing <- new_mutex!(None, "Lmr::backing"),
                 handle,
                 role,
-                users: Users::none(),
+                users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
             GFP_KERNEL_ACCOUNT,

@@ -12,12 +12,12 @@
 
 use super::{
     point::{
-        Endpoints,
-        State, //
+        EpOrigin,
+        PointState, //
     },
     Cr,
     Point,
-    Request, //
+    RequestData, //
 };
 use crate::{
     dat::{
@@ -83,7 +83,7 @@ impl Arrival {
     pub(super) fn receive<'a>(
         point: &Arc<Point>,
         mut id: NewId<'a>,
-        request: Request,
+        request: RequestData,
     ) -> RequestDecision<'a> {
         let arrived = point
             .ia()
@@ -111,25 +111,25 @@ impl Arrival {
     /// - `Failed` if there is no room.
     /// - `NobodyListens` if no service point listens (any more). This includes an adapter that is
     ///   closing.
-    pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {
+    pub(super) fn prepare(point: &Arc<Point>, request: RequestData) -> Result<Self, DeliveryError> {
         point
             .ia()
             .mem_cgroup()
             .charged(|| Self::make(point, request))
     }
 
-    fn make(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {
+    fn make(point: &Arc<Point>, request: RequestData) -> Result<Self, DeliveryError> {
         let slot = point.admit()?;
         let flags = flags_for_others();
-        let entry = Objects::reserve_with(&point.domain.crs, flags)?;
+        let entry = Objects::reserve_with(&point.context.crs, flags)?;
         let room = point.evd.reserve()?;
         let ep = match &point.endpoints {
-            Endpoints::Consumer => None,
-            Endpoints::Provider => Some(Ep::tentative(&point.domain.endpoints, flags)?),
-            Endpoints::Reserved(ep) => Some(ep.clone()),
+            EpOrigin::Consumer => None,
+            EpOrigin::Provider => Some(Ep::tentative(&point.context.endpoints, flags)?),
+            EpOrigin::Reserved(ep) => Some(ep.clone()),
         };
         let cr = Cr::new(slot, request, ep.clone(), flags)
-            .inspect_err(|_| point.take_back(ep.as_ref()))?;
+            .inspect_err(|_| point.free_provided_ep(ep.as_ref()))?;
         Ok(Self { cr, entry, room })
     }
 
@@ -148,9 +148,9 @@ impl Arrival {
     ) -> Result<Option<CmId>, DeliveryError> {
         let point = self.cr.point().clone();
         let cr = self.cr.clone();
-        let outcome = self.pass(&point, fetch);
+        let outcome = self.deliver_locked(&point, fetch);
         if !matches!(outcome, Ok(true)) {
-            point.take_back(cr.ep());
+            point.free_provided_ep(cr.ep());
         }
         Ok(match outcome? {
             true => None,
@@ -159,7 +159,7 @@ impl Arrival {
     }
 
     /// Delivers the request under the admission lock. Returns whether the consumer has received it.
-    fn pass(
+    fn deliver_locked(
         self,
         point: &Arc<Point>,
         fetch: impl FnOnce() -> DatResult<CmId>,
@@ -167,15 +167,15 @@ impl Arrival {
         let Self { cr, entry, room } = self;
         let mut admission = point.admission.lock();
         match admission.state {
-            State::Open | State::Promised => {}
-            State::Served | State::Closed => return Err(DeliveryError::NobodyListens),
+            PointState::Open | PointState::Promised => {}
+            PointState::Served | PointState::Closed => return Err(DeliveryError::NobodyListens),
         }
         cr.put_id(fetch().map_err(DeliveryError::Failed)?);
         if point.once {
-            admission.state = State::Served;
-            point.leave_soon();
+            admission.state = PointState::Served;
+            point.stop_listening_later();
         }
-        if let Endpoints::Reserved(ep) = &point.endpoints {
+        if let EpOrigin::Reserved(ep) = &point.endpoints {
             // This fails if the device is being removed. A later accept then fails, too.
             let _ = ep.requested();
         }
@@ -197,8 +197,8 @@ impl Arrival {
 
 impl Point {
     /// Frees the Endpoint that was created for a request that is not delivered.
-    fn take_back(&self, ep: Option<&Arc<Ep>>) {
-        if let (Endpoints::Provider, Some(ep)) = (&self.endpoints, ep) {
+    fn free_provided_ep(&self, ep: Option<&Arc<Ep>>) {
+        if let (EpOrigin::Provider, Some(ep)) = (&self.endpoints, ep) {
             ep.release();
         }
     }

@@ -54,7 +54,7 @@ use kernel::{
 
 /// Contents of a peer's request.
 #[derive(Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct RequestData {
     /// Address at which the request arrived.
     local: SockAddr,
     remote: SockAddr,
@@ -63,7 +63,7 @@ pub(super) struct Request {
     data: PrivateData,
 }
 
-impl Request {
+impl RequestData {
     /// Creates the contents of the request that arrived with an ID.
     pub(super) fn new(id: &NewId<'_>, conn_qual: u64, data: PrivateData) -> Self {
         let (local, remote) = id.addresses();
@@ -80,7 +80,7 @@ impl Request {
 #[pin_data]
 pub(crate) struct Cr {
     backlog_slot: BacklogSlot,
-    pub(super) request: Request,
+    pub(super) request: RequestData,
     /// Endpoint of the provider, or the reserved one; `None` if the consumer supplies one.
     ep: Option<Arc<Ep>>,
     /// `None` once answered, or once the device was removed.
@@ -101,7 +101,7 @@ impl Cr {
     /// Creates a request that has no ID yet.
     pub(super) fn new(
         backlog_slot: BacklogSlot,
-        request: Request,
+        request: RequestData,
         ep: Option<Arc<Ep>>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
@@ -158,17 +158,17 @@ impl Cr {
     /// - INVALID_STATE unless the Endpoint is configured, and free for the request.
     /// - INSUFFICIENT_RESOURCES (device).
     pub(in crate::dat) fn accept(
-        domain: &PassiveContext,
+        context: &PassiveContext,
         handle: u64,
         ep: u64,
         gate: ReadyGate,
         data: &PrivateData,
     ) -> DatResult {
-        let cr = domain.crs.get(handle)?;
-        let ep = cr.choose(domain, ep)?;
+        let cr = context.crs.get(handle)?;
+        let ep = cr.choose(context, ep)?;
         let memory = UniqueArc::<CmId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let (mut taken, mut life) = (None, 0);
-        domain.crs.take(handle, |cr| {
+        context.crs.take(handle, |cr| {
             let mut id = cr.id.lock();
             if id.is_none() {
                 return Err(DatError::device());
@@ -178,7 +178,7 @@ impl Cr {
             Ok(())
         })?;
         let id = memory.write(taken.ok_or(DatError::internal())?).into();
-        let Request {
+        let RequestData {
             remote, conn_qual, ..
         } = cr.request;
         ep.accept(id, life, remote, conn_qual, data);
@@ -186,8 +186,8 @@ impl Cr {
     }
 
     /// Returns the Endpoint to accept with.
-    fn choose(&self, domain: &PassiveContext, given: u64) -> DatResult<Arc<Ep>> {
-        let eps = &domain.endpoints.eps;
+    fn choose(&self, context: &PassiveContext, given: u64) -> DatResult<Arc<Ep>> {
+        let eps = &context.endpoints.eps;
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
             // Another Endpoint is invalid in any state.
@@ -205,11 +205,11 @@ impl Cr {
     ///
     /// INVALID_HANDLE.
     pub(in crate::dat) fn reject(
-        domain: &PassiveContext,
+        context: &PassiveContext,
         handle: u64,
         data: &PrivateData,
     ) -> DatResult {
-        let cr = domain.crs.take(handle, |_| Ok(()))?;
+        let cr = context.crs.take(handle, |_| Ok(()))?;
         if let Some(id) = cr.take_id() {
             // This fails if the peer has ended its attempt, and then no answer is needed.
             let _ = id.reject(data.bytes());
@@ -220,7 +220,7 @@ impl Cr {
 
     /// Rejects the peer, because the request can no longer be accepted. The request remains in the
     /// table without an ID.
-    pub(in crate::dat) fn turn_away(&self) {
+    pub(in crate::dat) fn reject_unanswered(&self) {
         if let Some(id) = self.take_id() {
             id.lock().refuse();
         }
@@ -266,7 +266,7 @@ impl Object for Cr {
 
     /// Rejects the request because the adapter closes.
     fn shutdown(self: &Arc<Self>) {
-        self.turn_away();
+        self.reject_unanswered();
         self.release_ep();
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     point::{
-        Endpoints,
+        EpOrigin,
         PointConfig,
         DEFAULT_BACKLOG, //
     },
@@ -82,7 +82,7 @@ impl Csp {
     /// - INVALID_ADDRESS for an address that the device does not have.
     /// - PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         csps: &Arc<Objects<Self>>,
         address: SockAddr,
         evd: InUse<Evd>,
@@ -91,14 +91,14 @@ impl Csp {
             Kind::ConnQualInUse => Kind::PortInUse.into(),
             _ => error,
         };
-        let listener = Listener::at(domain.ia(), address).map_err(port_in_use)?;
+        let listener = Listener::at(context.ia(), address).map_err(port_in_use)?;
         let config = PointConfig {
             evd,
             backlog: DEFAULT_BACKLOG,
-            endpoints: Endpoints::Consumer,
+            endpoints: EpOrigin::Consumer,
             once: false,
         };
-        let point = Point::open(domain, csps, listener, config).map_err(port_in_use)?;
+        let point = Point::open(context, csps, listener, config).map_err(port_in_use)?;
         Ok((point.handle(), first(&point)))
     }
 

@@ -3,9 +3,9 @@
 //! Directory of service points by connection qualifier, over all processes.
 //!
 //! Each device has a directory, which is stored with it ([`Device::annex`]). It is searched when a
-//! request arrives on the shared port, and when one is handed off. A [`Claim`] is the entry of a
-//! service point. At first it only reserves the qualifier against other claims. Once it is
-//! announced, searches find it.
+//! request arrives on the shared port, and when one is handed off. A [`QualifierClaim`] is the
+//! entry of a service point. At first it only reserves the qualifier against other claims. Once it
+//! is announced, searches find it.
 //!
 //! A [`ListenAddress`] stands for one address in one network namespace. Qualifiers that are no
 //! ports share a listener on the shared port, which exists from the first such claim of a
@@ -17,7 +17,7 @@
 use super::{
     Arrival,
     Point,
-    Request, //
+    RequestData, //
 };
 use crate::{
     dat::{
@@ -64,18 +64,18 @@ const SHARED_BACKLOG: u32 = 1024;
 /// Service points of a device.
 #[derive(Default)]
 struct Directory {
-    points: RBTree<Key, AddressPoints>,
+    points: RBTree<AddressKey, AddressPoints>,
 }
 
 /// Key of a listening address of a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct AddressKey {
     net: usize,
     /// Address with port 0.
     address: SockAddr,
 }
 
-impl Key {
+impl AddressKey {
     fn new(net: &NetRef, address: SockAddr) -> Self {
         Self {
             net: net.id(),
@@ -92,17 +92,17 @@ struct AddressPoints {
 
 /// A claim before it is entered, with the memory for it. The directory's lock is taken in the
 /// worker of `rdma_cm`, so no memory is allocated under it.
-struct Entry {
-    key: Key,
+struct NewClaim {
+    key: AddressKey,
     conn_qual: u64,
     /// Node for a new listening address.
-    address_points: Option<RBTreeNode<Key, AddressPoints>>,
+    address_points: Option<RBTreeNode<AddressKey, AddressPoints>>,
     point: Option<RBTreeNode<u64, Option<Arc<Point>>>>,
 }
 
-impl Entry {
+impl NewClaim {
     fn new(ia: &IaBase, address: SockAddr, conn_qual: u64) -> DatResult<Self> {
-        let key = Key::new(ia.net(), address);
+        let key = AddressKey::new(ia.net(), address);
         let address_points = AddressPoints {
             listen_address: ListenAddress::new(ia, key.address)?,
             points: RBTree::new(),
@@ -123,7 +123,7 @@ impl Directory {
     /// # Errors
     ///
     /// CONN_QUAL_IN_USE.
-    fn enter(&mut self, entry: &mut Entry) -> DatResult<Arc<ListenAddress>> {
+    fn enter(&mut self, entry: &mut NewClaim) -> DatResult<Arc<ListenAddress>> {
         if self.points.get(&entry.key).is_none() {
             if let Some(address_points) = entry.address_points.take() {
                 self.points.insert(address_points);
@@ -143,7 +143,7 @@ impl Directory {
     /// Replaces the service point that is found under a qualifier. Returns the previous one.
     fn replace(
         &mut self,
-        key: &Key,
+        key: &AddressKey,
         conn_qual: u64,
         point: Option<Arc<Point>>,
     ) -> Option<Arc<Point>> {
@@ -152,20 +152,20 @@ impl Directory {
     }
 
     /// Returns the service point that is found under a qualifier.
-    fn find(&self, key: &Key, conn_qual: u64) -> Option<Arc<Point>> {
+    fn find(&self, key: &AddressKey, conn_qual: u64) -> Option<Arc<Point>> {
         self.points.get(key)?.points.get(&conn_qual)?.clone()
     }
 
     /// Removes a qualifier. Removes the listening address with its last qualifier.
-    fn strike(&mut self, key: &Key, conn_qual: u64) -> Option<AddressPoints> {
+    fn remove(&mut self, key: &AddressKey, conn_qual: u64) -> Option<AddressPoints> {
         if let Some(address_points) = self.points.get_mut(key) {
             address_points.points.remove(&conn_qual);
         }
-        self.sweep(key)
+        self.remove_if_empty(key)
     }
 
     /// Removes a listening address without qualifiers.
-    fn sweep(&mut self, key: &Key) -> Option<AddressPoints> {
+    fn remove_if_empty(&mut self, key: &AddressKey) -> Option<AddressPoints> {
         let empty = self.points.get(key)?.points.is_empty();
         empty.then(|| self.points.remove(key)).flatten()
     }
@@ -178,27 +178,27 @@ pub(super) fn find(
     address: SockAddr,
     conn_qual: u64,
 ) -> Option<Arc<Point>> {
-    let key = Key::new(net, address);
+    let key = AddressKey::new(net, address);
     let found = device.annex(|directory: &mut Directory| directory.find(&key, conn_qual));
     found.ok().flatten()
 }
 
 /// A reserved qualifier, until the drop.
-pub(super) struct Claim {
+pub(super) struct QualifierClaim {
     listen_address: Arc<ListenAddress>,
     conn_qual: u64,
     /// Whether the claim needs the shared listener.
     shared: bool,
 }
 
-impl Claim {
+impl QualifierClaim {
     /// Reserves a qualifier at an address of the adapter's port. Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// CONN_QUAL_IN_USE.
     pub(super) fn new(ia: &IaBase, address: SockAddr, conn_qual: u64) -> DatResult<Self> {
-        let mut entry = Entry::new(ia, address, conn_qual)?;
+        let mut entry = NewClaim::new(ia, address, conn_qual)?;
         let device = ia.device()?;
         let listen_address =
             device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
@@ -222,11 +222,11 @@ impl Claim {
 
     /// Publishes the service point, so that searches find it. Context: process; sleeps.
     pub(super) fn announce(&self, point: &Arc<Point>) {
-        let _none = self.show(Some(point.clone()));
+        let _none = self.set_point(Some(point.clone()));
     }
 
     /// Replaces the service point that searches find.
-    fn show(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
+    fn set_point(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
         let shown = self
             .listen_address
             .device
@@ -238,25 +238,25 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for QualifierClaim {
     /// Removes the entry. Context: process; sleeps. Must not be called in a handler: waits for
     /// those of the shared listener.
     fn drop(&mut self) {
         // All values from the directory are dropped after its lock.
-        let shown = self.show(None);
+        let shown = self.set_point(None);
         drop(shown);
         if self.shared {
             self.listen_address.leave();
         }
         // The entry is removed last, so that claims that come while the listener is destroyed get
         // the same listening address.
-        let struck = self
+        let removed = self
             .listen_address
             .device
             .annex(|directory: &mut Directory| {
-                directory.strike(&self.listen_address.key(), self.conn_qual)
+                directory.remove(&self.listen_address.key(), self.conn_qual)
             });
-        drop(struck);
+        drop(removed);
     }
 }
 
@@ -270,11 +270,11 @@ struct ListenAddress {
     /// Address with port 0.
     address: SockAddr,
     #[pin]
-    shared: Mutex<Shared>,
+    shared: Mutex<SharedListener>,
 }
 
 /// Listener on the shared port.
-struct Shared {
+struct SharedListener {
     /// Number of claims that need it.
     users: u32,
     listener: Option<CmId>,
@@ -283,7 +283,7 @@ struct Shared {
 impl ListenAddress {
     fn new(ia: &IaBase, address: SockAddr) -> DatResult<Arc<Self>> {
         let device = ia.device()?;
-        let shared = Shared {
+        let shared = SharedListener {
             users: 0,
             listener: None,
         };
@@ -299,8 +299,8 @@ impl ListenAddress {
         )?)
     }
 
-    fn key(&self) -> Key {
-        Key::new(&self.net, self.address)
+    fn key(&self) -> AddressKey {
+        AddressKey::new(&self.net, self.address)
     }
 
     /// Counts a claim that needs the shared listener, and creates the listener for the first one.
@@ -358,7 +358,7 @@ impl ListenAddress {
     }
 
     /// Returns the service point that a request is for, and the consumer's private data.
-    fn addressee(&self, data: &[u8]) -> Option<(Arc<Point>, PrivateData)> {
+    fn find_point(&self, data: &[u8]) -> Option<(Arc<Point>, PrivateData)> {
         let (conn_qual, data) = decode(data)?;
         let point = find(&self.device, &self.net, self.address, conn_qual)?;
         Some((point, PrivateData::truncated(data)))
@@ -369,9 +369,9 @@ impl Handler for ListenAddress {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> RequestDecision<'a> {
-        match self.addressee(data) {
+        match self.find_point(data) {
             Some((point, data)) => {
-                let request = Request::new(&id, point.conn_qual(), data);
+                let request = RequestData::new(&id, point.conn_qual(), data);
                 Arrival::receive(&point, id, request)
             }
             None => id.refuse(Refusal::NobodyListens),

@@ -35,17 +35,17 @@ impl Cr {
     ///   administer the network.
     /// - INSUFFICIENT_RESOURCES if there is no room for the request or its event.
     pub(in crate::dat) fn handoff(
-        domain: &PassiveContext,
+        context: &PassiveContext,
         handle: u64,
         conn_qual: u64,
     ) -> DatResult {
-        let ia = domain.ia();
+        let ia = context.ia();
         let nobody = DatError::Invalid(Arg::ConnQual);
         let turned = |turned| match turned {
             DeliveryError::NobodyListens => nobody,
             DeliveryError::Failed(error) => error,
         };
-        let cr = domain.crs.get(handle)?;
+        let cr = context.crs.get(handle)?;
         let device = ia.device()?;
         let mut here = cr.addresses();
         let target = here.find_map(|at| directory::find(&device, ia.net(), at, conn_qual));
@@ -56,7 +56,7 @@ impl Cr {
         let arrival = Arrival::prepare(&target, cr.request).map_err(turned)?;
         let delivered = arrival.deliver(|| {
             let mut id = None;
-            domain.crs.take(handle, |cr| {
+            context.crs.take(handle, |cr| {
                 id = cr.take_id();
                 id.as_ref().map(|_| ()).ok_or(DatError::device())
             })?;

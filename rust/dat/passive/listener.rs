@@ -7,7 +7,7 @@
 //! listens on all devices, and takes the port of the other devices, too.
 
 use super::{
-    directory::Claim,
+    directory::QualifierClaim,
     Point, //
 };
 use crate::{
@@ -40,7 +40,7 @@ const ATTEMPTS: u32 = 32;
 /// Claims a qualifier at one address, and listens there. The fields are dropped in this order, and
 /// never in a handler of `rdma_cm`.
 struct Part {
-    claim: Claim,
+    claim: QualifierClaim,
     /// ID that is bound to the service point's own port; `None` on the shared one.
     own: Option<CmId>,
     address: SockAddr,
@@ -61,7 +61,7 @@ impl Part {
                 _hold: ia
                     .user()
                     .hold(Item::DriverMemory, footprint::identifier())?,
-                claim: Claim::new(ia, address, conn_qual)?,
+                claim: QualifierClaim::new(ia, address, conn_qual)?,
                 own: None,
                 address: address.with_port(SHARED_PORT),
             }),
@@ -89,7 +89,7 @@ impl Part {
             return Err(Kind::ConnQualUnavailable.into());
         }
         Ok(Self {
-            claim: Claim::new(ia, address, address.port().into())?,
+            claim: QualifierClaim::new(ia, address, address.port().into())?,
             own: Some(own),
             address,
             _hold,

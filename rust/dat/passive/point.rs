@@ -12,7 +12,7 @@ use super::{
     DeliveryError,
     Listener,
     PassiveContext,
-    Request,
+    RequestData,
     ServicePoint, //
 };
 use crate::{
@@ -60,7 +60,7 @@ pub(super) const MAX_BACKLOG: u32 = 4096;
 
 /// Origin of the Endpoints that requests are accepted with.
 #[derive(Clone)]
-pub(super) enum Endpoints {
+pub(super) enum EpOrigin {
     /// The consumer names an Endpoint in the accept call.
     Consumer,
     /// The provider creates an Endpoint for each request.
@@ -74,7 +74,7 @@ pub(super) struct PointConfig {
     pub(super) evd: InUse<Evd>,
     /// Number of requests that may wait for an answer.
     pub(super) backlog: u32,
-    pub(super) endpoints: Endpoints,
+    pub(super) endpoints: EpOrigin,
     /// Whether the service point takes one request only.
     pub(super) once: bool,
 }
@@ -83,13 +83,13 @@ pub(super) struct PointConfig {
 #[pin_data]
 pub(super) struct Point {
     pub(super) handle: u64,
-    pub(super) domain: Arc<PassiveContext>,
+    pub(super) context: Arc<PassiveContext>,
     pub(super) conn_qual: u64,
     /// Addresses that the service point listens on, at least one.
     addresses: KVVec<SockAddr>,
     pub(super) evd: Arc<Evd>,
     backlog: u32,
-    pub(super) endpoints: Endpoints,
+    pub(super) endpoints: EpOrigin,
     pub(super) once: bool,
     #[pin]
     pub(super) admission: Mutex<Admission>,
@@ -102,7 +102,7 @@ pub(super) struct Point {
 /// Fields of [`Point`] protected by its lock. A request is delivered to the consumer while the lock
 /// is held, so no event follows the free of the service point.
 pub(super) struct Admission {
-    pub(super) state: State,
+    pub(super) state: PointState,
     /// Number of requests that wait for an answer, or are being delivered.
     waiting: u32,
     /// `None` once freed, or once the device is gone.
@@ -111,7 +111,7 @@ pub(super) struct Admission {
 
 /// Decision of a service point on the next request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PointState {
     /// Accepts requests.
     Open,
     /// Refuses requests: the only one is being delivered.
@@ -130,15 +130,15 @@ impl Point {
     ///
     /// Context: process; sleeps.
     pub(super) fn open<T: ServicePoint>(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         table: &Arc<Objects<T>>,
         listener: Listener,
         config: PointConfig,
     ) -> DatResult<Arc<Self>> {
         let endpoints = config.endpoints.clone();
         let (this, face, entry) =
-            Self::build(domain, table, &listener, config).inspect_err(|_| {
-                if let Endpoints::Reserved(ep) = &endpoints {
+            Self::build(context, table, &listener, config).inspect_err(|_| {
+                if let EpOrigin::Reserved(ep) = &endpoints {
                     ep.release();
                 }
             })?;
@@ -150,7 +150,7 @@ impl Point {
 
     /// Creates a service point that does not listen yet.
     fn build<T: ServicePoint>(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         table: &Arc<Objects<T>>,
         listener: &Listener,
         config: PointConfig,
@@ -159,7 +159,7 @@ impl Point {
         let handle = entry.handle().into_raw();
         let evd = config.evd.object();
         let admission = Admission {
-            state: State::Open,
+            state: PointState::Open,
             waiting: 0,
             evd: Some(config.evd),
         };
@@ -167,7 +167,7 @@ impl Point {
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
-                domain: domain.clone(),
+                context: context.clone(),
                 conn_qual: listener.conn_qual(),
                 addresses,
                 evd,
@@ -206,20 +206,21 @@ impl Point {
     pub(super) fn shutdown(&self) {
         let (before, evd) = {
             let mut admission = self.admission.lock();
-            let before = core::mem::replace(&mut admission.state, State::Closed);
+            let before = core::mem::replace(&mut admission.state, PointState::Closed);
             (before, admission.evd.take())
         };
         // In this order: no event is reported once the listener is destroyed.
         self.stop_listening();
         drop(evd);
-        if let (State::Open | State::Promised, Endpoints::Reserved(ep)) = (before, &self.endpoints)
+        if let (PointState::Open | PointState::Promised, EpOrigin::Reserved(ep)) =
+            (before, &self.endpoints)
         {
             ep.release();
         }
     }
 
     /// Stops listening from a work item: a listener cannot be destroyed in its own handler.
-    pub(super) fn leave_soon(self: &Arc<Self>) {
+    pub(super) fn stop_listening_later(self: &Arc<Self>) {
         let point = self.clone();
         // If the allocation fails, the point listens until it is freed, and refuses requests.
         let _ = queue().try_spawn(GFP_KERNEL, move || point.stop_listening());
@@ -232,7 +233,7 @@ impl Point {
 
     /// Returns the adapter.
     pub(super) fn ia(&self) -> &IaBase {
-        self.domain.ia()
+        self.context.ia()
     }
 
     /// Returns the connection qualifier.
@@ -256,7 +257,7 @@ impl Point {
     }
 
     /// Returns the origin of the Endpoints that requests are accepted with.
-    pub(super) fn endpoints(&self) -> &Endpoints {
+    pub(super) fn endpoints(&self) -> &EpOrigin {
         &self.endpoints
     }
 
@@ -265,7 +266,7 @@ impl Point {
         let user = self.ia().user();
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
         let mut admission = self.admission.lock();
-        if admission.state != State::Open {
+        if admission.state != PointState::Open {
             return Err(DeliveryError::NobodyListens);
         }
         let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceCredits);
@@ -274,14 +275,14 @@ impl Point {
         }
         admission.waiting = admission.waiting.saturating_add(1);
         if self.once {
-            admission.state = State::Promised;
+            admission.state = PointState::Promised;
         }
         drop(admission);
         let slot = BacklogSlot {
             point: self.clone(),
             _memory: memory,
         };
-        let room = self.domain.begin_request();
+        let room = self.context.begin_request();
         room.then_some(slot).ok_or(full.into())
     }
 }
@@ -306,11 +307,11 @@ impl Drop for BacklogSlot {
         let mut admission = self.point.admission.lock();
         admission.waiting = admission.waiting.saturating_sub(1);
         // The only request was not delivered, so another one may come.
-        if admission.state == State::Promised {
-            admission.state = State::Open;
+        if admission.state == PointState::Promised {
+            admission.state = PointState::Open;
         }
         drop(admission);
-        self.point.domain.end_request();
+        self.point.context.end_request();
     }
 }
 
@@ -318,7 +319,7 @@ impl Handler for Point {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> RequestDecision<'a> {
-        let request = Request::new(&id, self.conn_qual, PrivateData::truncated(data));
+        let request = RequestData::new(&id, self.conn_qual, PrivateData::truncated(data));
         Arrival::receive(&self, id, request)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     point::{
-        Endpoints,
+        EpOrigin,
         PointConfig,
         DEFAULT_BACKLOG,
         MAX_BACKLOG, //
@@ -78,7 +78,7 @@ impl Psp {
     /// - INVALID_PARAMETER (backlog) above 4096.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         psps: &Arc<Objects<Self>>,
         conn_qual: u64,
         evd: InUse<Evd>,
@@ -91,20 +91,20 @@ impl Psp {
             _ => return Err(DatError::Invalid(Arg::Backlog)),
         };
         let listener = match Qualifier::new(conn_qual) {
-            None => Listener::any(domain.ia())?,
-            Some(qualifier) => Listener::new(domain.ia(), qualifier)?,
+            None => Listener::any(context.ia())?,
+            Some(qualifier) => Listener::new(context.ia(), qualifier)?,
         };
         let config = PointConfig {
             evd,
             backlog,
             endpoints: match supplier {
-                EpSupplier::Consumer => Endpoints::Consumer,
-                EpSupplier::Provider => Endpoints::Provider,
+                EpSupplier::Consumer => EpOrigin::Consumer,
+                EpSupplier::Provider => EpOrigin::Provider,
             },
             once: false,
         };
         let point =
-            Point::open(domain, psps, listener, config).map_err(|error| match error.kind() {
+            Point::open(context, psps, listener, config).map_err(|error| match error.kind() {
                 // Over iWARP a socket may have taken the port.
                 Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
                 _ => error,
@@ -118,8 +118,8 @@ impl Psp {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
             supplier: match self.point.endpoints() {
-                Endpoints::Provider => EpSupplier::Provider,
-                Endpoints::Consumer | Endpoints::Reserved(_) => EpSupplier::Consumer,
+                EpOrigin::Provider => EpSupplier::Provider,
+                EpOrigin::Consumer | EpOrigin::Reserved(_) => EpSupplier::Consumer,
             },
             backlog: self.point.backlog(),
         }

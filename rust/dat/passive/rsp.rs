@@ -4,7 +4,7 @@
 
 use super::{
     point::{
-        Endpoints,
+        EpOrigin,
         PointConfig, //
     },
     service_point::service_point,
@@ -48,19 +48,19 @@ impl Rsp {
     /// - INVALID_STATE unless the Endpoint is unconnected.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<PassiveContext>,
+        context: &Arc<PassiveContext>,
         rsps: &Arc<Objects<Self>>,
         qualifier: Qualifier,
         ep: Option<Arc<Ep>>,
         evd: InUse<Evd>,
     ) -> DatResult<u64> {
-        let listener = Listener::new(domain.ia(), qualifier)?;
+        let listener = Listener::new(context.ia(), qualifier)?;
         let endpoints = match ep {
             Some(ep) => {
                 ep.reserve()?;
-                Endpoints::Reserved(ep)
+                EpOrigin::Reserved(ep)
             }
-            None => Endpoints::Provider,
+            None => EpOrigin::Provider,
         };
         let config = PointConfig {
             evd,
@@ -68,7 +68,7 @@ impl Rsp {
             endpoints,
             once: true,
         };
-        Ok(Point::open(domain, rsps, listener, config)?.handle())
+        Ok(Point::open(context, rsps, listener, config)?.handle())
     }
 
     /// Implements `dat_rsp_query`.
@@ -77,8 +77,8 @@ impl Rsp {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
             ep: match self.point.endpoints() {
-                Endpoints::Reserved(ep) => ep.handle(),
-                Endpoints::Consumer | Endpoints::Provider => 0,
+                EpOrigin::Reserved(ep) => ep.handle(),
+                EpOrigin::Consumer | EpOrigin::Provider => 0,
             },
         }
     }

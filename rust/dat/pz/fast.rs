@@ -83,7 +83,8 @@ impl Pz {
     /// Handles the arrival of a message that has invalidated an RMR context.
     ///
     /// Context: the caller holds `Ep::inner`.
-    #[cold]
+    // Kept out of the completions, of which few invalidate a context.
+    #[inline(never)]
     pub(in crate::dat) fn peer_invalidated(&self, rmr_context: u32) {
         let peers = self.peers.lock();
         if let Some(lmr) = peers.get(&(rmr_context >> LOW_BITS)) {

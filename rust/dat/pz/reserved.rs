@@ -2,9 +2,9 @@
 
 //! Segments at DMA addresses: those of the adapter's reserved LMR.
 //!
-//! The context is a number of kDAPL, which stands for the key to all memory of each Protection Zone
-//! (PZ). It means nothing until a kernel consumer has asked for the reserved LMR, and so never to a
-//! process.
+//! The context is a fixed number. A post replaces it by the key to all memory of its Protection
+//! Zone (PZ). It is invalid until a kernel consumer has asked for the reserved LMR, so it is never
+//! valid for a process.
 
 use super::Pz;
 use crate::{

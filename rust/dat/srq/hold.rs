@@ -22,7 +22,7 @@ impl Holder {
         self.srq.inner.lock().receives.hold();
     }
 
-    /// Uncounts receives that were reported. Context: any.
+    /// Subtracts receives that were reported. Context: any.
     pub(in crate::dat) fn release(&mut self, count: u32) {
         let count = count.min(self.held);
         self.held = self.held.wrapping_sub(count);
@@ -39,9 +39,9 @@ impl Drop for Holder {
 }
 
 /// A receive between its completion and its report, which counts as held.
-pub(in crate::dat) struct Taken<'a>(&'a Srq);
+pub(in crate::dat) struct ReportedReceive<'a>(&'a Srq);
 
-impl Drop for Taken<'_> {
+impl Drop for ReportedReceive<'_> {
     fn drop(&mut self) {
         self.0.inner.lock().receives.release(1);
     }
@@ -55,7 +55,7 @@ impl Srq {
     ///
     /// # Errors
     ///
-    /// That of `prepare`.
+    /// Errors of `prepare`.
     pub(in crate::dat) fn hold_back(
         self: &Arc<Self>,
         prepare: impl FnOnce(u32, Holder) -> DatResult,
@@ -74,7 +74,7 @@ impl Srq {
     }
 
     /// Returns the count for a receive that [`Srq::complete`] has counted as held.
-    pub(in crate::dat) fn taken(&self, is_counted: bool) -> Option<Taken<'_>> {
-        is_counted.then(|| Taken(self))
+    pub(in crate::dat) fn taken(&self, is_counted: bool) -> Option<ReportedReceive<'_>> {
+        is_counted.then(|| ReportedReceive(self))
     }
 }

@@ -13,9 +13,9 @@ use super::{
 pub(super) struct Loss {
     /// Number of the newest receive that may be lost and still have its slot; 0 if there is none.
     until: u64,
-    /// A QP was destroyed since a thread has looked into the queue.
+    /// A QP was destroyed since the last examination of the queue.
     may_examine: bool,
-    /// A thread looks into the queue. No receive is posted meanwhile.
+    /// A thread examines the queue. No receive is posted meanwhile.
     pub(super) is_examined: bool,
 }
 
@@ -27,10 +27,9 @@ impl Srq {
         inner.loss.may_examine = true;
     }
 
-    /// Frees the receives that are known to be lost. Returns whether some may be, so that it may
-    /// have found them.
+    /// Frees the slots of lost receives. Returns whether there may have been any.
     ///
-    /// It visits all QPs, so it is called when the number of receives matters.
+    /// Visits all QPs, so call it only when the exact number of receives matters.
     ///
     /// Context: process; sleeps.
     pub(super) fn drop_lost(&self) -> bool {

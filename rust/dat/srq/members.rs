@@ -29,7 +29,7 @@ pub(super) struct Member {
     pub(super) life: u32,
     /// Number of the QP, which no other has.
     pub(super) serial: u64,
-    /// No receive with a lower number is filled by the QP now.
+    /// The QP fills no receive with a lower number.
     pub(super) newest: u64,
     /// The QP is destroyed. The mark follows its completions.
     pub(super) gone: Option<Mark>,
@@ -51,10 +51,10 @@ pub(super) struct Members {
 /// Cursor of a walk over all entries.
 #[derive(Clone, Copy)]
 pub(super) enum Cursor {
-    /// Before the entry of this identity, or the next one, of a QP that is not known to be
-    /// destroyed.
+    /// Continue at the first live QP with this identity or a higher one.
     Live(QpId),
-    /// The same of a destroyed QP. These follow all others.
+    /// Continue at the first destroyed QP with this identity or a higher one. Destroyed QPs are
+    /// visited last.
     Gone(QpId),
 }
 

@@ -11,6 +11,7 @@ use crate::{
         },
         prelude::*,
         pz::{
+            add_segments,
             Pz,
             Use, //
         },
@@ -34,7 +35,7 @@ pub(crate) struct Receive<'a> {
 }
 
 /// Returns the error for an SRQ that holds as many receives as it may.
-const fn no_slot() -> DatError {
+const fn queue_full() -> DatError {
     DatError::new(Kind::InsufficientResources, Subtype::ResourceSrq)
 }
 
@@ -52,12 +53,13 @@ impl Srq {
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn post(&self, receive: &Receive<'_>) -> DatResult {
         match self.post_at_once(receive) {
-            Err(error) if error == no_slot() && self.finds_slots() => self.post_at_once(receive),
+            Err(error) if error == queue_full() && self.finds_slots() => self.post_at_once(receive),
             result => result,
         }
     }
 
-    /// Returns whether there may be slots now. Waits for a thread that looks into the queue.
+    /// Frees slots of lost receives, and waits for a thread that examines the queue. Returns
+    /// whether a slot may be free.
     ///
     /// Context: process; sleeps.
     #[cold]
@@ -69,7 +71,7 @@ impl Srq {
         self.drop_lost() || is_examined
     }
 
-    /// As [`Srq::post`], without a look for slots of receives that were lost. Context: any.
+    /// As [`Srq::post`], but does not search for lost receives. Context: any.
     ///
     /// # Errors
     ///
@@ -77,7 +79,7 @@ impl Srq {
     pub(crate) fn post_at_once(&self, receive: &Receive<'_>) -> DatResult {
         let mut inner = self.inner.lock();
         if inner.loss.is_examined {
-            return Err(no_slot());
+            return Err(queue_full());
         }
         let (Some(queue), Some(pz)) = (&inner.queue, &inner.pz) else {
             return Err(DatError::device());
@@ -92,14 +94,14 @@ impl Srq {
             length,
             posted_at: 0,
         };
-        let slot = inner.receives.post(dto).ok_or(no_slot())?;
+        let slot = inner.receives.post(dto).ok_or(queue_full())?;
         inner.named.set(slot, contexts_of(receive.local));
         let wr = SrqWrId::new(slot, self.handle.key());
         // The reference is not the last one while the lock is held.
         queue.post_recv(wr.into_raw(), &list).map_err(|error| {
             inner.receives.cancel(slot);
             if error == ENOMEM {
-                no_slot()
+                queue_full()
             } else {
                 error.into()
             }
@@ -130,11 +132,7 @@ impl Srq {
         if exceeds(local.len()) {
             return Err(DatError::Invalid(Arg::SegmentCount));
         }
-        let mut length = 0_u64;
-        for segment in local.iter().filter(|segment| segment.length != 0) {
-            pz.add(list, segment, Use::Write)?;
-            length = length.saturating_add(u64::from(segment.length));
-        }
+        let length = add_segments(local, |segment| pz.add(list, segment, Use::Write))?;
         // A segment of memory that is not contiguous for the device takes several entries.
         if exceeds(list.len()) {
             return Err(DatError::Invalid(Arg::SegmentCount));

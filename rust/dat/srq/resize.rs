@@ -3,7 +3,7 @@
 //! Resizes Shared Receive Queues (SRQ).
 
 use super::{
-    refused,
+    unsupported_or,
     Srq, //
 };
 use crate::dat::{
@@ -57,7 +57,7 @@ impl Srq {
             let named = slots_named(&self.ia, max_recv_dtos);
             let named = context_storage(user, named, self.max_iov, flags)?;
             pools.grow(max_recv_dtos)?;
-            queue.resize(max_recv_dtos).map_err(refused)?;
+            queue.resize(max_recv_dtos).map_err(unsupported_or)?;
             let old = {
                 let mut inner = self.inner.lock();
                 (inner.receives.grow(storage), inner.named.grow(named))

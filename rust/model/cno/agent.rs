@@ -4,10 +4,9 @@
 //!
 //! An eventfd reports a trigger to a process, but not which Event Dispatcher (EVD) has triggered.
 //! So the Consumer Notification Object (CNO) counts the triggers of each EVD, and the agent's
-//! thread takes them one by one. Waiters take triggers from a list of their own, so a trigger that
-//! a waiter has taken, or that was withdrawn, is still in this one. An EVD that waits for a waiter
-//! triggers no more, but an event that arrives after the agent has taken its triggers counts as
-//! another one for the agent.
+//! thread takes them one by one. Waiters use another list, so the agent also gets triggers that a
+//! waiter took, or that were withdrawn. A triggered EVD does not trigger its CNO again. But an
+//! event after the agent took the last trigger is a new trigger for the agent.
 //!
 //! Only the triggers of the present agent count. [`AgentQueue::clear`] cannot visit all slots, so
 //! it begins another *term*: the counts of earlier terms mean nothing.

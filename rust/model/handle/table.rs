@@ -5,7 +5,7 @@
 use super::{
     Handle,
     HandleKind,
-    Key,
+    ObjectKey,
     GENERATION_MASK,
     MAX_INDEX, //
 };
@@ -114,7 +114,7 @@ impl<T, S: TableStorage<T>> HandleTable<T, S> {
         }
         let handle = Handle::new(
             kind,
-            Key {
+            ObjectKey {
                 index,
                 generation: self.generation,
             },

@@ -17,7 +17,7 @@
 //! the Endpoint increments, distinguishes completions from before and after a reset.
 
 use super::{
-    Key,
+    ObjectKey,
     INDEX_BITS,
     MAX_INDEX, //
 };
@@ -50,7 +50,7 @@ const GENERATION_SHIFT: u32 = EP_SHIFT + INDEX_BITS;
 /// Mask of the bits of a generation that a work request id has room for.
 const SHORT_MASK: u64 = (1 << (u64::BITS - GENERATION_SHIFT)) - 1;
 
-impl Key {
+impl ObjectKey {
     /// Returns the low 23 bits of the generation.
     pub(crate) const fn short_generation(self) -> u32 {
         (self.generation & SHORT_MASK) as u32
@@ -83,7 +83,7 @@ pub(crate) struct WrId {
 
 impl WrId {
     /// Composes the id of the DTO in a slot of the Endpoint with this key.
-    pub(crate) const fn new(slot: u32, life: u32, direction: Direction, ep: Key) -> Self {
+    pub(crate) const fn new(slot: u32, life: u32, direction: Direction, ep: ObjectKey) -> Self {
         Self {
             slot: slot % MAX_SLOTS,
             life: life % LIVES,
@@ -137,7 +137,7 @@ pub(crate) struct SrqWrId {
 
 impl SrqWrId {
     /// Composes the id of the receive in a slot of the SRQ with this key.
-    pub(crate) const fn new(slot: u32, srq: Key) -> Self {
+    pub(crate) const fn new(slot: u32, srq: ObjectKey) -> Self {
         Self {
             slot: slot % MAX_SLOTS,
             srq: srq.index % MAX_INDEX,

@@ -49,7 +49,7 @@ impl<T: Send + Sync> KeptAlive for T {}
 
 /// State of the thread that makes the call.
 enum Caller {
-    /// No thread makes the call, or one that does not block.
+    /// No thread makes the call, or a thread makes it without blocking.
     Nobody,
     /// A thread of [`run_as`](crate::sys::thread::run_as) makes the call since this time.
     Thread(Thread, Instant<Monotonic>),

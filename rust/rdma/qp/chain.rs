@@ -12,8 +12,8 @@ use crate::rdma::{
     cq::Handler as CqHandler,
     wr::{
         self,
-        Request,
         SendFlags,
+        SendRequest,
         SendWr,
         SgList, //
     },
@@ -151,12 +151,12 @@ impl SendChain {
     pub(crate) fn push(
         &mut self,
         wr_id: u64,
-        request: Request,
+        request: SendRequest,
         flags: SendFlags,
         list: &SgList,
     ) -> bool {
         if !self.has_room(list)
-            || (matches!(request, Request::RdmaRead(_)) && list.has_private_key())
+            || (matches!(request, SendRequest::RdmaRead(_)) && list.has_private_key())
         {
             return false;
         }
@@ -217,7 +217,7 @@ mod tests {
         Remote, //
     };
 
-    const SEND: Request = Request::Send { solicited: false };
+    const SEND: SendRequest = SendRequest::Send { solicited: false };
     const REMOTE: Remote = Remote {
         addr: 0x1000,
         rkey: 7,
@@ -230,7 +230,7 @@ mod tests {
         Ok(list)
     }
 
-    fn push(chain: &mut SendChain, request: Request, list: &SgList) -> bool {
+    fn push(chain: &mut SendChain, request: SendRequest, list: &SgList) -> bool {
         chain.push(chain.len as u64, request, SendFlags::SIGNALLED, list)
     }
 
@@ -264,13 +264,13 @@ mod tests {
         let (mut chain, plain) = (SendChain::new(), list(1)?);
         let mut private = SgList::new();
         private.push_private(1, 16, 5)?;
-        let add = Request::Atomic(REMOTE, Atomic::FetchAndAdd(1));
+        let add = SendRequest::Atomic(REMOTE, Atomic::FetchAndAdd(1));
         assert!(!push(&mut chain, add, &plain));
         assert!(!push(&mut chain, SEND, &list(MAX_CHAIN_SGE as u64 + 1)?));
-        assert!(!push(&mut chain, Request::RdmaRead(REMOTE), &private));
+        assert!(!push(&mut chain, SendRequest::RdmaRead(REMOTE), &private));
         assert!(chain.link().is_none());
-        assert!(push(&mut chain, Request::RdmaWrite(REMOTE), &private));
-        assert!(push(&mut chain, Request::RdmaRead(REMOTE), &plain));
+        assert!(push(&mut chain, SendRequest::RdmaWrite(REMOTE), &private));
+        assert!(push(&mut chain, SendRequest::RdmaRead(REMOTE), &plain));
         assert_eq!(chain.len, 2);
         Ok(())
     }

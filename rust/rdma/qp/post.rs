@@ -14,8 +14,8 @@ use crate::rdma::{
     },
     wr::{
         self,
-        Request,
         SendFlags,
+        SendRequest,
         SgList, //
     },
 };
@@ -35,11 +35,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     pub(crate) fn post_send(
         &self,
         wr_id: u64,
-        request: Request,
+        request: SendRequest,
         flags: SendFlags,
         list: &SgList,
     ) -> Result {
-        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.has_private_key() {
+        if self.shows_sinks && matches!(request, SendRequest::RdmaRead(_)) && list.has_private_key()
+        {
             return Err(EPERM);
         }
         let wr = wr::build(wr_id, request, flags, list);

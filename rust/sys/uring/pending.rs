@@ -7,10 +7,10 @@
 //! it. That task runs it under the lock of the ring, as io_uring cancels it under that lock.
 
 use super::{
-    registry::Key,
+    registry::CommandKey,
     Command,
+    CommandRequest, //
     Registry,
-    Request, //
 };
 use crate::{
     model::{
@@ -66,7 +66,7 @@ use kernel::{
 };
 
 /// Result of a run.
-pub(crate) enum Progress {
+pub(crate) enum RunResult {
     /// The command is complete, with this result.
     Done(Result<i32>),
     /// The next wake-up runs the task again.
@@ -80,9 +80,9 @@ fn cancelled() -> Error {
     Error::from_errno(-(bindings::KDAPL_ECANCELED as i32))
 }
 
-/// Work of a command that may have to wait. Its drop ends the wait without a trace.
+/// Work of a command that may have to wait. Its drop ends the wait, and leaves no state.
 pub(crate) trait Task: Send {
-    /// Lets events call `waker`. Called once, if the first run has ended with [`Progress::Wait`].
+    /// Lets events call `waker`. Called once, if the first run has ended with [`RunResult::Wait`].
     ///
     /// Context: process; sleeps.
     ///
@@ -95,7 +95,7 @@ pub(crate) trait Task: Send {
     /// passed, and the command is not to wait.
     ///
     /// Context: the process that has submitted the command; sleeps for short times only.
-    fn run(&mut self, command: &Command<'_>, expired: bool) -> Progress;
+    fn run(&mut self, command: &Command<'_>, expired: bool) -> RunResult;
 
     /// Returns the time-out.
     fn deadline(&self) -> Deadline;
@@ -123,7 +123,7 @@ struct Work {
 #[pin_data]
 pub(crate) struct Pending {
     raw: NonNull<bindings::io_uring_cmd>,
-    key: Key,
+    key: CommandKey,
     registry: Arc<Registry>,
     state: CommandState,
     /// `None` before the command is pending, and when it is completed.
@@ -153,7 +153,7 @@ unsafe impl Sync for Pending {}
 /// `charge` and `ENOMEM`.
 pub(crate) fn start<T: Task + 'static>(
     command: &Command<'_>,
-    request: &Request,
+    request: &CommandRequest,
     registry: &Arc<Registry>,
     mut task: T,
     charge: impl FnOnce(u32) -> Result<Option<[FixedCharge; 2]>>,
@@ -161,18 +161,18 @@ pub(crate) fn start<T: Task + 'static>(
     if request.is_locked() || request.multishot().is_none() {
         let expired = task.deadline().has_passed();
         match task.run(command, expired) {
-            Progress::Done(result) => return result,
-            Progress::Wait | Progress::Yield => {}
+            RunResult::Done(result) => return result,
+            RunResult::Wait | RunResult::Yield => {}
         }
     }
-    match Prepared::new(command, request, registry, &mut task, charge) {
+    match PreparedCommand::new(command, request, registry, &mut task, charge) {
         Ok(prepared) => prepared.commit(command, request, task),
         Err(error) => task.refuse(error),
     }
 }
 
 /// All that a command needs to become pending. Nothing can fail afterwards.
-struct Prepared<T> {
+struct PreparedCommand<T> {
     pending: Arc<Pending>,
     room: KBox<MaybeUninit<T>>,
     charge: Option<[FixedCharge; 2]>,
@@ -184,11 +184,11 @@ fn memory_of<T>() -> u32 {
     allocation((size_of::<Pending>() as u64).saturating_add(size_of::<T>() as u64))
 }
 
-impl<T: Task + 'static> Prepared<T> {
+impl<T: Task + 'static> PreparedCommand<T> {
     /// Allocates it. From here on wake-ups leave notes: the caller owns the command.
     fn new(
         command: &Command<'_>,
-        request: &Request,
+        request: &CommandRequest,
         registry: &Arc<Registry>,
         task: &mut T,
         charge: impl FnOnce(u32) -> Result<Option<[FixedCharge; 2]>>,
@@ -204,7 +204,7 @@ impl<T: Task + 'static> Prepared<T> {
     }
 
     /// Makes the command pending. Returns the value for io_uring.
-    fn commit(self, command: &Command<'_>, request: &Request, task: T) -> Result<i32> {
+    fn commit(self, command: &Command<'_>, request: &CommandRequest, task: T) -> Result<i32> {
         let this = self.pending;
         let timer = task.deadline().nanos_left().map(|left| {
             let timer: Arc<Pending> = this.clone();
@@ -238,13 +238,13 @@ impl<T: Task + 'static> Prepared<T> {
 impl Pending {
     fn new(
         command: &Command<'_>,
-        request: &Request,
+        request: &CommandRequest,
         registry: &Arc<Registry>,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 raw: command.raw,
-                key: Key::new(request.id(None), command.raw.addr().get()),
+                key: CommandKey::new(request.id(None), command.raw.addr().get()),
                 registry: registry.clone(),
                 state: CommandState::owned(),
                 work <- new_mutex!(None, "Pending::work"),
@@ -274,15 +274,15 @@ impl Pending {
             let command = unsafe { Command::from_raw(self.raw, flags) };
             let progress = match &mut *self.work.lock() {
                 Some(work) => work.task.run(&command, notes.expired),
-                None => Progress::Done(Err(cancelled())),
+                None => RunResult::Done(Err(cancelled())),
             };
             match progress {
-                Progress::Done(result) => return self.finish(result, flags),
-                Progress::Wait | Progress::Yield if ends => {
+                RunResult::Done(result) => return self.finish(result, flags),
+                RunResult::Wait | RunResult::Yield if ends => {
                     return self.finish(Err(cancelled()), flags)
                 }
-                Progress::Yield => return self.run_in_task(),
-                Progress::Wait => {
+                RunResult::Yield => return self.run_in_task(),
+                RunResult::Wait => {
                     if self.state.park() {
                         return;
                     }
@@ -322,15 +322,15 @@ impl Pending {
         true
     }
 
-    /// Cancels the command, at the wish of another one of the same ring. Returns whether it was
+    /// Cancels the command on request of another one of the same ring. Returns whether it was
     /// pending.
     ///
     /// Context: process; sleeps.
-    pub(super) fn cancel_by(&self, command: &Command<'_>, request: &Request) -> bool {
+    pub(super) fn cancel_by(&self, command: &Command<'_>, request: &CommandRequest) -> bool {
         self.cancel_with(request.is_locked().then_some(command.flags))
     }
 
-    /// Cancels a command at the wish of io_uring, which holds the lock of the ring.
+    /// Cancels a command on request of io_uring, which holds the lock of the ring.
     ///
     /// # Safety
     ///

@@ -4,9 +4,9 @@
 
 use super::{
     Command,
+    CommandRequest, //
     Id,
     Pending,
-    Request, //
 };
 use kernel::{
     new_mutex,
@@ -23,13 +23,13 @@ use kernel::{
 
 /// Key of a pending command. Several commands of one ring may have the same identity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct CommandKey {
     id: Id,
     /// No other pending command has this number.
     number: usize,
 }
 
-impl Key {
+impl CommandKey {
     pub(super) fn new(id: Id, number: usize) -> Self {
         Self { id, number }
     }
@@ -42,13 +42,13 @@ impl Key {
 }
 
 /// A pending command in the tree.
-type Node = RBTreeNode<Key, Arc<Pending>>;
+type Node = RBTreeNode<CommandKey, Arc<Pending>>;
 
 /// Pending commands of an open file.
 #[pin_data]
 pub(crate) struct Registry {
     #[pin]
-    commands: Mutex<RBTree<Key, Arc<Pending>>>,
+    commands: Mutex<RBTree<CommandKey, Arc<Pending>>>,
 }
 
 impl Registry {
@@ -69,7 +69,7 @@ impl Registry {
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn insert(&self, key: Key, command: Arc<Pending>) -> Result {
+    pub(super) fn insert(&self, key: CommandKey, command: Arc<Pending>) -> Result {
         let node = RBTreeNode::new(key, command, GFP_KERNEL_ACCOUNT)?;
         let replaced = self.commands.lock().insert(node);
         drop(replaced);
@@ -77,25 +77,25 @@ impl Registry {
     }
 
     /// Removes a command. The caller drops the node.
-    pub(super) fn remove(&self, key: &Key) -> Option<Node> {
+    pub(super) fn remove(&self, key: &CommandKey) -> Option<Node> {
         self.commands.lock().remove_node(key)
     }
 
     /// Returns the first command from a key on, if it has the same identity.
-    fn first(&self, from: &Key) -> Option<(Key, Arc<Pending>)> {
+    fn first(&self, from: &CommandKey) -> Option<(CommandKey, Arc<Pending>)> {
         let commands = self.commands.lock();
         let cursor = commands.cursor_lower_bound(from)?;
         let (key, command) = cursor.current();
         (key.id == from.id).then(|| (*key, command.clone()))
     }
 
-    /// Cancels the commands with this identity, at the wish of another one of the same ring.
-    /// Returns their number.
+    /// Cancels the commands with this identity, on request of another one of the same ring. Returns
+    /// their number.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn cancel(&self, id: Id, command: &Command<'_>, request: &Request) -> u32 {
+    pub(crate) fn cancel(&self, id: Id, command: &Command<'_>, request: &CommandRequest) -> u32 {
         let mut found = 0_u32;
-        let mut from = Some(Key::new(id, 0));
+        let mut from = Some(CommandKey::new(id, 0));
         while let Some((key, pending)) = from.and_then(|from| self.first(&from)) {
             found = found.saturating_add(pending.cancel_by(command, request).into());
             from = key.next();

@@ -71,21 +71,21 @@ fn check_before(nanoseconds: i64) -> Option<Jiffies> {
 }
 
 /// A place in which tasks sleep.
-pub(super) trait Sleepers {
+pub(super) trait WakeAll {
     /// Wakes all tasks that sleep here. Context: any, including hard IRQ.
     fn wake(&self);
 }
 
 /// The tasks that sleep in one place, and their shared timer.
 #[pin_data(PinnedDrop)]
-pub(super) struct Alarm<S: Sleepers> {
+pub(super) struct Alarm<S: WakeAll> {
     #[pin]
     pub(super) sleepers: S,
     #[pin]
     timer: Opaque<bindings::timer_list>,
 }
 
-impl<S: Sleepers> Alarm<S> {
+impl<S: WakeAll> Alarm<S> {
     /// Creates an alarm whose timer is not set.
     pub(super) fn new(sleepers: impl PinInit<S>) -> impl PinInit<Self> {
         pin_init!(Self {
@@ -130,7 +130,7 @@ impl<S: Sleepers> Alarm<S> {
 
     /// Sleeps until woken, and returns whether the deadline has passed. May return early.
     ///
-    /// The caller has set the task state and is among the tasks that [`Sleepers::wake`] wakes.
+    /// The caller has set the task state and is among the tasks that [`WakeAll::wake`] wakes.
     fn sleep(&self, deadline: &mut Deadline) -> bool {
         let Deadline::At(time) = deadline else {
             // SAFETY: The caller has set the task state.
@@ -168,7 +168,7 @@ impl<S: Sleepers> Alarm<S> {
 }
 
 #[pinned_drop]
-impl<S: Sleepers> PinnedDrop for Alarm<S> {
+impl<S: WakeAll> PinnedDrop for Alarm<S> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: The timer is initialised, and no task sets it any more. The timer function takes
         // no lock that the dropping task holds, so waiting for it cannot deadlock.
@@ -181,7 +181,7 @@ impl<S: Sleepers> PinnedDrop for Alarm<S> {
 /// # Safety
 ///
 /// `timer` is the timer of an [`Alarm<S>`].
-unsafe extern "C" fn ring<S: Sleepers>(timer: *mut bindings::timer_list) {
+unsafe extern "C" fn ring<S: WakeAll>(timer: *mut bindings::timer_list) {
     let timer = Opaque::cast_from(timer.cast_const());
     // SAFETY: The caller guarantees that the timer is part of an alarm.
     let alarm = unsafe { &*container_of!(timer, Alarm<S>, timer) };

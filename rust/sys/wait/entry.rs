@@ -19,9 +19,10 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A party that is woken by a call.
+/// Receiver of wake-ups by a function call.
 pub(crate) trait Wake: Send + Sync {
-    /// Wakes the party. Returns whether the wake-up was needed. If not, it goes to another waiter.
+    /// Wakes the receiver. Returns whether the wake-up was needed. If not, it goes to another
+    /// waiter.
     ///
     /// Context: any, including hard IRQ, with the lock of a wait queue held.
     fn wake(&self) -> bool;
@@ -35,19 +36,19 @@ pub(crate) trait HasHead: Send + Sync {
 
 /// A `wait_queue_entry` with a function.
 #[pin_data]
-struct Entry {
+struct RawEntry {
     #[pin]
     raw: Opaque<bindings::wait_queue_entry>,
     waker: Arc<dyn Wake>,
 }
 
-/// Entry of a party in a wait queue, which leaves the queue with the drop.
+/// Entry of a wait queue that calls a waker. The drop removes it.
 ///
 /// # Invariants
 ///
 /// The entry is in the queue of the object.
 pub(crate) struct WaitEntry<T: HasHead> {
-    entry: Pin<KBox<Entry>>,
+    entry: Pin<KBox<RawEntry>>,
     object: Arc<T>,
 }
 
@@ -65,7 +66,7 @@ impl<T: HasHead> WaitEntry<T> {
     /// `ENOMEM`.
     pub(crate) fn new(object: Arc<T>, waker: Arc<dyn Wake>) -> Result<Self> {
         let entry = KBox::pin_init(
-            pin_init!(Entry {
+            pin_init!(RawEntry {
                 raw <- Opaque::ffi_init(|slot| {
                     // SAFETY: `slot` is valid for a write.
                     unsafe { bindings::kdapl_helper_init_wait_entry_func(slot, Some(wake)) }
@@ -95,7 +96,7 @@ impl<T: HasHead> Drop for WaitEntry<T> {
 ///
 /// # Safety
 ///
-/// `entry` is that of an [`Entry`] in a queue. The caller holds the queue's lock.
+/// `entry` is that of an [`RawEntry`] in a queue. The caller holds the queue's lock.
 unsafe extern "C" fn wake(
     entry: *mut bindings::wait_queue_entry,
     _mode: c_uint,
@@ -105,7 +106,7 @@ unsafe extern "C" fn wake(
     let raw = Opaque::cast_from(entry.cast_const());
     // SAFETY: By the safety requirement, this is the field of an entry that cannot leave the queue
     // meanwhile.
-    let entry = unsafe { &*container_of!(raw, Entry, raw) };
+    let entry = unsafe { &*container_of!(raw, RawEntry, raw) };
     entry.waker.wake().into()
 }
 

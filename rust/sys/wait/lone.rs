@@ -10,7 +10,7 @@
 use super::{
     alarm::{
         Alarm,
-        Sleepers, //
+        WakeAll, //
     },
     Deadline,
     HasHead,
@@ -32,7 +32,7 @@ use kernel::{
 /// A `struct rcuwait`.
 struct Rcuwait(Opaque<bindings::rcuwait>);
 
-impl Sleepers for Rcuwait {
+impl WakeAll for Rcuwait {
     fn wake(&self) {
         // SAFETY: The structure is initialised. RCU keeps the waiting task alive while it is woken.
         unsafe { bindings::rcuwait_wake_up(self.0.get()) };

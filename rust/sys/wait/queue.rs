@@ -7,7 +7,7 @@
 use super::{
     alarm::{
         Alarm,
-        Sleepers, //
+        WakeAll, //
     },
     Deadline,
     SleepResult, //
@@ -98,7 +98,7 @@ impl Head {
     }
 }
 
-impl Sleepers for Head {
+impl WakeAll for Head {
     fn wake(&self) {
         Head::wake(self, 0, ANY);
     }

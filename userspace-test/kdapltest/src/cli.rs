@@ -256,8 +256,8 @@ pub struct StreamArgs {
     /// Messages in flight
     #[arg(short = 't', long, alias = "tx-depth", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: u32,
-    /// Prints "pause" after half of the messages, goes on until nothing came back for so long, then
-    /// sends the other half
+    /// Prints "pause" after half of the messages, goes on until no message has returned for
+    /// SECONDS, then sends the rest
     #[arg(long, value_name = "SECONDS", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub through_silence: Option<u64>,
 }

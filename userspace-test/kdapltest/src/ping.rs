@@ -111,7 +111,7 @@ pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
     })
 }
 
-/// Round trips, and what was measured of them.
+/// Round trips and their measurements.
 struct Trips<'a> {
     side: Side,
     args: &'a PingArgs,

@@ -137,7 +137,7 @@ impl Side {
     pub fn next_within(&mut self, timeout: Duration) -> Result<Event> {
         let event = self.take(&self.main, timeout)?;
         self.wakes += 1;
-        self.heard(&event)?;
+        self.record(&event)?;
         Ok(event)
     }
 
@@ -148,7 +148,7 @@ impl Side {
         match event {
             Ok(Some((event, _))) => {
                 self.wakes += 1;
-                self.heard(&event)?;
+                self.record(&event)?;
                 Ok(event)
             }
             Ok(None) => self.next(),
@@ -184,7 +184,7 @@ impl Side {
     pub fn try_next(&mut self) -> Result<Option<Event>> {
         match self.main.dequeue() {
             Ok((event, _)) => {
-                self.heard(&event)?;
+                self.record(&event)?;
                 Ok(Some(event))
             }
             Err(error) if error.is_empty() => Ok(None),
@@ -196,7 +196,7 @@ impl Side {
     ///
     /// DISCONNECTED follows all DTO events. When it arrives, the remaining events of a separate
     /// request queue are already there, and may be flushed requests.
-    fn heard(&mut self, event: &Event) -> Result<()> {
+    fn record(&mut self, event: &Event) -> Result<()> {
         if let Event::Connection { event, .. } = event {
             if *event == ConnectionEvent::Disconnected && !self.one_queue {
                 self.discard_requests()?;
@@ -227,7 +227,7 @@ impl Side {
         let deadline = Instant::now() + END;
         while self.end.is_none() && Instant::now() < deadline && !stop::overdue() {
             if let Ok((event, _)) = self.main.wait(Some(END / 10), 1) {
-                let _ = self.heard(&event);
+                let _ = self.record(&event);
             }
         }
     }

@@ -51,7 +51,7 @@ pub fn report(cli: &Cli, outcome: Result<()>) -> ExitCode {
         let command = cli.command.name().into();
         let version = env!("CARGO_PKG_VERSION").into();
         let error = format!("{error:#}");
-        // The sentence above has reported the error, whatever happens to the output.
+        // Ignore a failed write: the error was reported above.
         let _ = output::json(&Report { command, version, error, exit_status: status });
     }
     status.into()

@@ -132,7 +132,7 @@ impl Stream {
         self.until(|stream| stream.posted == end)
     }
 
-    /// Keeps messages in flight until it is `enough`; then waits for those that are under way.
+    /// Keeps messages in flight until `enough` returns true, then waits for the outstanding ones.
     fn until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<()> {
         while !stop::requested() && !enough(self) {
             if self.posted < self.slots + self.sent.min(self.back) {

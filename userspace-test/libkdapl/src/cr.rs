@@ -64,8 +64,8 @@ impl Cr {
     /// Returns the endpoint that the kernel created for this request, if any. Only the first call
     /// returns it; its caller owns the endpoint.
     ///
-    /// Use [`Ep::modify`] to supply a protection zone and EVDs, then [`accept`](Self::accept) with
-    /// `None`. A reject frees the endpoint.
+    /// Use [`Ep::modify`] to supply a protection zone, and the EVDs whose events are wanted, then
+    /// [`accept`](Self::accept) with `None`. A reject frees the endpoint.
     ///
     /// # Errors
     /// `INVALID_HANDLE/CR` after the request was answered.

@@ -56,8 +56,8 @@ struct Inner {
     place: Place,
     /// CNO that the EVD triggers. Kept alive, and dropped after the EVD.
     cno: Mutex<Option<Cno>>,
-    /// Events that are taken without a system call. Mapped when a call leaves events behind for the
-    /// first time; `None` if the kernel cannot map them.
+    /// Events that are taken without a system call. Mapped by the first call that leaves events in
+    /// the queue; `None` if the kernel cannot map them.
     mapped: OnceLock<Option<MappedEvents>>,
 }
 
@@ -221,8 +221,8 @@ impl Evd {
         Ok(((message.taken as usize).min(room.len()), message.nmore))
     }
 
-    /// Checks whether this call is a dequeue that finds nothing but mapped events. Called before
-    /// those are looked at: an event that is handed over meanwhile changes the result.
+    /// Checks whether this call is a dequeue that finds nothing but mapped events. Call it before
+    /// reading the mapped events: an event that is mapped afterwards clears the flag.
     fn is_known_empty(&self, call: Call<kdapl_evd_wait>) -> bool {
         let mapped = self.0.mapped.get().and_then(Option::as_ref);
         call.request() == call::EVD_DEQUEUE.request()
@@ -235,7 +235,7 @@ impl Evd {
         let mapped = self.0.mapped.get()?.as_ref().filter(|_| threshold == 1)?;
         let event = mapped.pop()?;
         if mapped.calls_only() {
-            // The event is there, whatever the kernel says of its EVD.
+            // The call lets the kernel read the head. Ignore an error: the event was taken.
             let _ = self.query();
         }
         Some((event, mapped.len()))
@@ -253,8 +253,8 @@ impl Evd {
     }
 
     /// Maps the events into memory, so that [`wait`](Self::wait) and [`dequeue`](Self::dequeue)
-    /// take those that are there without a system call. Otherwise the library does so when a call
-    /// leaves events behind for the first time. Returns whether the kernel can map them.
+    /// take those that are there without a system call. Otherwise the first call that leaves events
+    /// in the queue does so. Returns whether the kernel can map them.
     pub fn map_events(&self) -> bool {
         let map = || MappedEvents::new(self.device(), self.handle().0).ok();
         self.0.mapped.get_or_init(map).is_some()

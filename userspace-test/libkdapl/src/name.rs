@@ -9,8 +9,8 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Returns the addresses of a host, the preferred one first (RFC 6724). `host` is a name, or an
-/// address, of which a link-local one has the network device after a `%`.
+/// Returns the addresses of a host, the preferred one first (RFC 6724). `host` is a name or an
+/// address. A link-local address ends with `%` and the network device.
 fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
     let mut found: Vec<SocketAddr> = (host, 0).to_socket_addrs()?.collect();
     found.dedup();
@@ -36,7 +36,7 @@ impl Ia {
         let failed = |source| Error::Host { name: host.to_owned(), source };
         let found = addresses(host).map_err(failed)?;
         if let [only] = found[..] {
-            // A connect says what is wrong with it.
+            // The connect reports the error.
             return Ok(only);
         }
         let mut usable = None;

@@ -9,8 +9,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 /// Runs the body of a call and converts its error to a `DAT_RETURN`. A panic becomes
 /// DAT_INTERNAL_ERROR, because it must not unwind into the frames of a C program.
 pub fn entry(body: impl FnOnce() -> Result<()>) -> DAT_RETURN {
-    // A panic leaves no data half changed: data that is modified in several steps is behind locks
-    // that record the panic (`PoisonError`), and is replaced as a whole.
+    // A panic leaves no data half changed: data that is modified in several steps is protected by
+    // locks that record the panic (`PoisonError`), and is replaced as a whole.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(ret)) => ret.0,

@@ -179,7 +179,7 @@ pub fn open(
             return Err(Ret::UNSUPPORTED);
         }
     };
-    let ia = Ia::open(origin.clone(), async_qlen).inspect_err(|_| say_why(&origin))?;
+    let ia = Ia::open(origin.clone(), async_qlen).inspect_err(|_| print_cause(&origin))?;
     let evd = if out_of_scope {
         OUT_OF_SCOPE
     } else {
@@ -206,7 +206,7 @@ fn places(device: &DeviceInfo) -> Vec<String> {
 
 /// Prints the cause of a failed open to the standard error output, because programs print only the
 /// code.
-fn say_why(origin: &Origin) {
+fn print_cause(origin: &Origin) {
     let (name, device) = (&origin.name, &origin.options.device);
     match libkdapl::devices() {
         Err(error) => eprintln!("kdapl: {name}: {error}"),

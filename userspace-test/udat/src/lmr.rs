@@ -37,7 +37,7 @@ impl Source {
         }
     }
 
-    /// Returns the memory. That of another LMR begins where the other begins, and may be shorter.
+    /// Returns the memory. For another LMR: its memory from the start, possibly shorter.
     ///
     /// Each process registers shared memory at its own address. The pages are the same, so the
     /// identifier of the memory is of no use.

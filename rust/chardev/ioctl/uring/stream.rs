@@ -15,18 +15,18 @@ use crate::{
         self,
         evd::{
             EventArray,
-            Taken, //
+            TakenEvents, //
         },
         CallResult, //
     },
     dat::{
-        evd::AsyncWait,
+        evd::EvdAsyncWait,
         prelude::*, //
     },
     sys::{
         uring::{
             Command,
-            Progress,
+            RunResult,
             Task, //
         },
         wait::{
@@ -42,23 +42,23 @@ use kdapl_bindings as bindings;
 const BATCHES: u32 = 16;
 
 /// A stream of an EVD's events.
-struct Stream {
+struct EventStream {
     exchange: Exchange<bindings::kdapl_uring_stream>,
-    waiting: AsyncWait,
+    waiting: EvdAsyncWait,
     deadline: Deadline,
     /// Group of the provided buffers.
     group: u16,
 }
 
 /// Result of a batch.
-enum Batch {
+enum BatchResult {
     /// Events were posted, or another thread has taken them.
     Posted,
     /// The stream ends with this result.
     End(Result<i32>),
 }
 
-impl Stream {
+impl EventStream {
     /// Ends the stream with an answer of DAT.
     fn finish(&mut self, result: CallResult) -> Result<i32> {
         self.exchange
@@ -77,7 +77,7 @@ impl Stream {
     ///
     /// `ENOBUFS` without a buffer, `EINVAL` for a buffer without room for an event, `EFAULT` for a
     /// buffer or a message that cannot be written.
-    fn post(&mut self, command: &Command<'_>) -> Result<Batch> {
+    fn post(&mut self, command: &Command<'_>) -> Result<BatchResult> {
         // The message reports a batch whose completion finds no room.
         self.exchange.may_write()?;
         let buffer = command.select(self.group)?;
@@ -89,46 +89,46 @@ impl Stream {
             return Err(EINVAL);
         }
         let events = EventArray::new(address, room, size).map_err(|_| EFAULT)?;
-        let Taken { taken, .. } = evd::take_queued(self.waiting.evd(), &events)?;
+        let TakenEvents { taken, .. } = evd::take_queued(self.waiting.evd(), &events)?;
         let id = buffer.id();
         let bytes = taken.wrapping_mul(size);
         if taken == 0 || buffer.post(bytes as usize) {
-            return Ok(Batch::Posted);
+            return Ok(BatchResult::Posted);
         }
         let message = &mut self.exchange.message;
         (message.taken, message.buffer) = (taken, id);
-        Ok(Batch::End(self.finish(Ok(()))))
+        Ok(BatchResult::End(self.finish(Ok(()))))
     }
 }
 
-impl Task for Stream {
+impl Task for EventStream {
     fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
         self.waiting.wake_by(waker)
     }
 
-    fn run(&mut self, command: &Command<'_>, expired: bool) -> Progress {
+    fn run(&mut self, command: &Command<'_>, expired: bool) -> RunResult {
         for _ in 0..BATCHES {
             let mut again = false;
-            match self.waiting.look(&mut again) {
+            match self.waiting.poll(&mut again) {
                 Poll::Pending if expired => {
-                    return Progress::Done(self.end(Kind::TimeoutExpired.into()));
+                    return RunResult::Done(self.end(Kind::TimeoutExpired.into()));
                 }
-                Poll::Pending if again => return Progress::Yield,
-                Poll::Pending => return Progress::Wait,
-                Poll::Ready(Err(error)) => return Progress::Done(self.end(error)),
+                Poll::Pending if again => return RunResult::Yield,
+                Poll::Pending => return RunResult::Wait,
+                Poll::Ready(Err(error)) => return RunResult::Done(self.end(error)),
                 Poll::Ready(Ok(())) => {}
             }
             match self.post(command) {
-                Ok(Batch::Posted) => {}
-                Ok(Batch::End(result)) => return Progress::Done(result),
-                Err(error) => return Progress::Done(Err(error)),
+                Ok(BatchResult::Posted) => {}
+                Ok(BatchResult::End(result)) => return RunResult::Done(result),
+                Err(error) => return RunResult::Done(Err(error)),
             }
         }
         // A stream that always finds events ends, too.
         if expired {
-            return Progress::Done(self.end(Kind::TimeoutExpired.into()));
+            return RunResult::Done(self.end(Kind::TimeoutExpired.into()));
         }
-        Progress::Yield
+        RunResult::Yield
     }
 
     fn deadline(&self) -> Deadline {
@@ -149,9 +149,9 @@ impl Issued<'_> {
         (message.taken, message.buffer) = (0, 0);
         EventArray::check_size(message.event_size)?;
         let waiting = evd::find(self.client, message.handle)
-            .and_then(|evd| AsyncWait::new(&evd, message.threshold));
+            .and_then(|evd| EvdAsyncWait::new(&evd, message.threshold));
         match waiting {
-            Ok(waiting) => self.start(Stream {
+            Ok(waiting) => self.start(EventStream {
                 exchange,
                 waiting,
                 deadline,

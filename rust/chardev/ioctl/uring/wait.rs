@@ -17,13 +17,13 @@ use crate::{
         self,
         evd::{
             EventArray,
-            Taken, //
+            TakenEvents, //
         },
         CallResult, //
     },
     dat::{
-        cno::AsyncWait as CnoAsyncWait,
-        evd::AsyncWait as EvdAsyncWait,
+        cno::CnoAsyncWait,
+        evd::EvdAsyncWait,
         prelude::*, //
     },
     model::code::Order,
@@ -31,7 +31,7 @@ use crate::{
         uapi::Message,
         uring::{
             Command,
-            Progress,
+            RunResult,
             Task, //
         },
         wait::{
@@ -44,7 +44,7 @@ use core::task::Poll;
 use kdapl_bindings as bindings;
 
 /// Wait of a call for a condition.
-trait Wait: Send {
+trait CommandWait: Send {
     /// Message of the call.
     type Message: Message + Send;
 
@@ -57,40 +57,40 @@ trait Wait: Send {
     /// Lets events call `waker`.
     fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result;
 
-    /// Takes what the call waits for into the message. `again` is set if the caller has to look
+    /// Takes the awaited events or trigger into the message. Sets `again` if the caller has to poll
     /// again without a wake-up.
-    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult>;
+    fn poll(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult>;
 }
 
 /// A call that waits.
-struct Call<W: Wait> {
+struct WaitCommand<W: CommandWait> {
     exchange: Exchange<W::Message>,
     wait: W,
     deadline: Deadline,
 }
 
-impl<W: Wait> Call<W> {
-    fn finish(&mut self, result: CallResult) -> Progress {
-        Progress::Done(self.exchange.finish(W::ORDER, result).map(|()| 0))
+impl<W: CommandWait> WaitCommand<W> {
+    fn finish(&mut self, result: CallResult) -> RunResult {
+        RunResult::Done(self.exchange.finish(W::ORDER, result).map(|()| 0))
     }
 }
 
-impl<W: Wait> Task for Call<W> {
+impl<W: CommandWait> Task for WaitCommand<W> {
     fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
         self.wait.wake_by(waker)
     }
 
-    fn run(&mut self, _: &Command<'_>, expired: bool) -> Progress {
+    fn run(&mut self, _: &Command<'_>, expired: bool) -> RunResult {
         // The process may have unmapped the message in the meantime.
         if let Err(fault) = self.exchange.may_write() {
-            return Progress::Done(Err(fault));
+            return RunResult::Done(Err(fault));
         }
         let mut again = false;
-        match self.wait.look(&mut self.exchange.message, &mut again) {
+        match self.wait.poll(&mut self.exchange.message, &mut again) {
             Poll::Ready(result) => self.finish(result),
             Poll::Pending if expired => self.finish(Err(DatError::from(W::TIMED_OUT).into())),
-            Poll::Pending if again => Progress::Yield,
-            Poll::Pending => Progress::Wait,
+            Poll::Pending if again => RunResult::Yield,
+            Poll::Pending => RunResult::Wait,
         }
     }
 
@@ -113,13 +113,13 @@ struct ForEvents {
 }
 
 impl ForEvents {
-    fn look(&mut self, again: &mut bool) -> Poll<CallResult<Taken>> {
+    fn poll(&mut self, again: &mut bool) -> Poll<CallResult<TakenEvents>> {
         loop {
             // An event that cannot be copied out stays in the queue.
             if let Err(fault) = self.events.may_write() {
                 return Poll::Ready(Err(fault.into()));
             }
-            match self.waiting.look(again) {
+            match self.waiting.poll(again) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Ready(Ok(())) => {}
@@ -144,7 +144,7 @@ impl ForEvents {
 /// `KDAPL_EVD_WAIT`.
 struct EvdWait(ForEvents);
 
-impl Wait for EvdWait {
+impl CommandWait for EvdWait {
     type Message = bindings::kdapl_evd_wait;
     const ORDER: &'static Order = order::dat_evd_wait;
     const TIMED_OUT: Kind = Kind::TimeoutExpired;
@@ -153,9 +153,9 @@ impl Wait for EvdWait {
         self.0.waiting.wake_by(waker)
     }
 
-    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
+    fn poll(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
         self.0
-            .look(again)
+            .poll(again)
             .map_ok(|taken| evd::answer(message, taken))
     }
 }
@@ -163,7 +163,7 @@ impl Wait for EvdWait {
 /// `KDAPL_EP_SUBMIT`, after its DTOs were posted.
 struct Submit(ForEvents);
 
-impl Wait for Submit {
+impl CommandWait for Submit {
     type Message = bindings::kdapl_ep_submit;
     const ORDER: &'static Order = order::kdapl_ep_submit;
     const TIMED_OUT: Kind = Kind::TimeoutExpired;
@@ -172,8 +172,8 @@ impl Wait for Submit {
         self.0.waiting.wake_by(waker)
     }
 
-    fn look(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
-        self.0.look(again).map_ok(|Taken { taken, nmore }| {
+    fn poll(&mut self, message: &mut Self::Message, again: &mut bool) -> Poll<CallResult> {
+        self.0.poll(again).map_ok(|TakenEvents { taken, nmore }| {
             (message.taken, message.nmore) = (taken, nmore);
         })
     }
@@ -182,7 +182,7 @@ impl Wait for Submit {
 /// `KDAPL_CNO_WAIT`.
 struct CnoWait(CnoAsyncWait);
 
-impl Wait for CnoWait {
+impl CommandWait for CnoWait {
     type Message = bindings::kdapl_cno_wait;
     const ORDER: &'static Order = &[];
     const TIMED_OUT: Kind = Kind::QueueEmpty;
@@ -191,8 +191,8 @@ impl Wait for CnoWait {
         self.0.wake_by(waker)
     }
 
-    fn look(&mut self, message: &mut Self::Message, _: &mut bool) -> Poll<CallResult> {
-        self.0.look().map(|result| {
+    fn poll(&mut self, message: &mut Self::Message, _: &mut bool) -> Poll<CallResult> {
+        self.0.poll().map(|result| {
             message.evd = result?;
             Ok(())
         })
@@ -209,7 +209,7 @@ enum Begun<W> {
 impl Issued<'_> {
     /// Makes a call that may have to wait. `begin` makes its first part, `flags` are the header
     /// flags that the call supports.
-    fn wait<W: Wait + 'static>(
+    fn wait<W: CommandWait + 'static>(
         &self,
         flags: u32,
         begin: impl FnOnce(&mut W::Message) -> CallResult<Begun<W>>,
@@ -217,7 +217,7 @@ impl Issued<'_> {
         let mut exchange = Exchange::<W::Message>::begin(self.place, flags)?;
         let done = match begin(&mut exchange.message) {
             Ok(Begun::Wait(wait, deadline)) => {
-                return self.start(Call {
+                return self.start(WaitCommand {
                     exchange,
                     wait,
                     deadline,
@@ -241,7 +241,8 @@ impl Issued<'_> {
 
     pub(super) fn submit(&self) -> Result<i32> {
         self.wait(ABSOLUTE, |message: &mut bindings::kdapl_ep_submit| {
-            let Some(dto::Wait { evd, events }) = dto::begin_submit(self.client, message)? else {
+            let Some(dto::SubmitWait { evd, events }) = dto::begin_submit(self.client, message)?
+            else {
                 return Ok(Begun::Done);
             };
             let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);

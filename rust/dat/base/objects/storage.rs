@@ -26,9 +26,9 @@ const MAX_OBJECTS: usize = MAX_INDEX as usize;
 const LEAST_ENTRIES: usize = 16;
 
 /// Storage of a table's entries.
-pub(super) struct Storage<T>(ChargedArray<HandleEntry<Arc<T>>>);
+pub(super) struct EntryStorage<T>(ChargedArray<HandleEntry<Arc<T>>>);
 
-impl<T> Storage<T> {
+impl<T> EntryStorage<T> {
     /// Creates an empty storage without capacity.
     pub(super) const fn new() -> Self {
         Self(ChargedArray::empty())
@@ -61,7 +61,7 @@ impl<T> Storage<T> {
     }
 }
 
-impl<T> TableStorage<Arc<T>> for Storage<T> {
+impl<T> TableStorage<Arc<T>> for EntryStorage<T> {
     fn entries(&self) -> &[HandleEntry<Arc<T>>] {
         &self.0
     }

@@ -242,9 +242,8 @@ impl Attr {
         self.max_request_dtos.saturating_add(probes)
     }
 
-    /// Returns whether these attributes need the same room in the same completion queues as
-    /// `other`.
-    pub(in crate::dat::ep) fn needs_like(&self, other: &Self) -> bool {
+    /// Returns whether `other` needs the same completion queues, with as many entries.
+    pub(in crate::dat::ep) fn needs_same_cqs(&self, other: &Self) -> bool {
         self.max_recv_dtos == other.max_recv_dtos
             && self.max_send_wr() == other.max_send_wr()
             && self.mode(Direction::Receive) == other.mode(Direction::Receive)

@@ -13,7 +13,7 @@ use crate::dat::{
 use kdapl_bindings as uapi;
 
 /// Arguments of [`Ep::modify`](crate::dat::ep::Ep::modify).
-pub(crate) struct Change {
+pub(crate) struct EpChange {
     /// Handles of the new objects.
     pub(in crate::dat) handles: Handles,
     /// Bits of `DAT_EP_PARAM_MASK` of the objects that change.
@@ -42,7 +42,7 @@ fn changeable() -> u64 {
     mask
 }
 
-impl Change {
+impl EpChange {
     /// Selects the fields that a mask (`DAT_EP_PARAM_MASK`) names.
     ///
     /// # Errors

@@ -15,8 +15,8 @@ use crate::{
             receives,
             requests,
             Attr,
-            Change,
             Ep,
+            EpChange,
             EpContext,
             EpQp,
             Inner,
@@ -53,12 +53,12 @@ struct NewSlots {
 
 impl NewSlots {
     /// Allocates the slots that an Endpoint with these attributes needs.
-    fn new(domain: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<Self> {
+    fn new(context: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<Self> {
         let flags = GFP_KERNEL_ACCOUNT;
         Ok(Self {
-            requests: requests(attr.max_request_dtos, domain, flags)?,
-            receives: receives(receive_slots(srq, domain, attr), domain, flags)?,
-            named: Named::new(domain, attr, srq, flags)?,
+            requests: requests(attr.max_request_dtos, context, flags)?,
+            receives: receives(receive_slots(srq, context, attr), context, flags)?,
+            named: Named::new(context, attr, srq, flags)?,
         })
     }
 
@@ -99,7 +99,7 @@ impl Ep {
             [requests, receives],
             srq,
             attr.capacity(),
-            self.domain.ia.port(),
+            self.context.ia.port(),
         )?;
         if let Some(member) = member {
             member.enter(qp.id())?;
@@ -119,14 +119,14 @@ impl Ep {
             let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
                 Arc::ptr_eq(&receives, &parts.recv_evd)
                     && Arc::ptr_eq(&requests, &parts.request_evd)
-                    && inner.attr.needs_like(attr)
+                    && inner.attr.needs_same_cqs(attr)
             });
             inner.shares.clone().filter(|_| fits)
         };
         if let Some(shares) = kept {
             return Ok((self.make_qp(parts, attr, &shares)?, None));
         }
-        let shares = Shares::take(parts, &self.domain.ia.device()?, attr)?;
+        let shares = Shares::take(parts, &self.context.ia.device()?, attr)?;
         let qp = self.make_qp(parts, attr, &shares)?;
         Ok((qp, Some(shares)))
     }
@@ -152,7 +152,7 @@ impl Ep {
     ///   from it.
     pub(in crate::dat) fn modify(
         self: &Arc<Self>,
-        change: &Change,
+        change: &EpChange,
         mut new: Parts,
     ) -> DatResult<Attr> {
         // Objects that were replaced, or not put in place, are dropped after the locks.
@@ -162,7 +162,7 @@ impl Ep {
             let past_lives = self.past_lives.lock();
             let preposted = self.preposted.lock();
             let (attr, next) = self.plan(change, &new)?;
-            let attr = Attr::resolve(Some(attr), self.domain.ia.attr())?;
+            let attr = Attr::resolve(Some(attr), self.context.ia.attr())?;
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
                 return Err(DatError::Invalid(Arg::Attr));
             }
@@ -176,11 +176,11 @@ impl Ep {
                 .transpose()?;
             let srq = self.srq();
             let new_slots = (change.mask != 0)
-                .then(|| NewSlots::new(&self.domain, &attr, srq.as_deref()))
+                .then(|| NewSlots::new(&self.context, &attr, srq.as_deref()))
                 .transpose()?;
             self.drain_evds();
             old = self
-                .domain
+                .context
                 .evds
                 .arrange(|| self.reconfigure(&mut new, attr, &mut qp, new_slots, &past_lives))?;
             attr
@@ -197,7 +197,7 @@ impl Ep {
     ///
     /// INVALID_STATE with the state's subtype once connecting, or (watermark) for another EVD for
     /// receives while the Endpoint has a high watermark.
-    fn plan(&self, change: &Change, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
+    fn plan(&self, change: &EpChange, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
         let inner = self.inner.lock();
         step(inner.phase, Call::Configured.into())?;
         if inner.watch.is_some() && inner.parts.moves_receives(new) {
@@ -255,7 +255,7 @@ impl Ep {
     /// of the device may have passed this Endpoint before. A connection that another thread has
     /// begun with this QP ends, too.
     pub(super) fn unless_removed(self: &Arc<Self>) -> DatResult {
-        if !self.domain.eps.is_closed() {
+        if !self.context.eps.is_closed() {
             return Ok(());
         }
         self.break_for_removal();

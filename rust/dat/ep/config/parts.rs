@@ -29,15 +29,15 @@ pub(crate) struct Handles {
     pub(crate) srq: u64,
 }
 
-/// Objects that an Endpoint uses. They cannot be freed meanwhile. `None` keeps the present object
-/// if they are to [replace](Parts::replace) those of an Endpoint.
+/// Objects that an Endpoint uses. None of them can be freed while the value exists. In an argument
+/// of [`Parts::replace`], `None` keeps the present object.
 #[derive(Default)]
 pub(in crate::dat) struct Parts {
     pub(in crate::dat) pz: Option<InUse<Pz>>,
     pub(in crate::dat) recv_evd: Option<InUse<Evd>>,
     pub(in crate::dat) request_evd: Option<InUse<Evd>>,
     pub(in crate::dat) connect_evd: Option<InUse<Evd>>,
-    /// An Endpoint has it from the start, or never.
+    /// Set when the Endpoint is created, and never changed.
     pub(in crate::dat) srq: Option<InUse<Srq>>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Param {
 }
 
 /// Status that [`Ep::status`] returns.
-pub(crate) struct Status {
+pub(crate) struct EpStatus {
     pub(crate) state: State,
     pub(crate) receives: u32,
     pub(crate) requests: u32,
@@ -42,7 +42,7 @@ impl Ep {
     pub(crate) fn query(&self) -> Param {
         let inner = self.inner.lock();
         Param {
-            ia: self.domain.ia.handle(),
+            ia: self.context.ia.handle(),
             handles: inner.parts.handles(),
             state: inner.phase.state(),
             local: inner.connection.local,
@@ -58,11 +58,12 @@ impl Ep {
 
     /// Implements `dat_ep_get_status`.
     ///
-    /// A consumer may ask until its requests have completed. So an open end gets a marker.
-    pub(crate) fn status(&self) -> Status {
+    /// Posts a marker after unsignalled requests: a consumer may poll the status until its requests
+    /// have completed.
+    pub(crate) fn status(&self) -> EpStatus {
         let mut inner = self.inner.lock();
         self.close_end_if_connected(&mut inner);
-        Status {
+        EpStatus {
             state: inner.phase.state(),
             receives: inner.receives_outstanding(),
             requests: inner.requests.outstanding_of_consumer(),

@@ -81,7 +81,7 @@ impl Ep {
         };
         let parts = parts.ok_or(Phase::Freed.invalid_state_error())?;
         // If the Endpoint was freed meanwhile, the QP and its shares are dropped after the lock.
-        let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
+        let shares = Shares::take(&parts, &self.context.ia.device()?, &attr)?;
         let mut new = Some(self.make_qp(&parts, &attr, &shares)?);
         let mut shares = Some(shares);
         let mut inner = self.inner.lock();
@@ -90,7 +90,7 @@ impl Ep {
             inner.qp = new.take();
             inner.shares = shares.take();
             inner.preposted_count = Some(0);
-            inner.connection = Connection::none(self.domain.ia.attr().address);
+            inner.connection = Connection::none(self.context.ia.attr().address);
         }
         Ok(())
     }

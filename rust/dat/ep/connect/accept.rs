@@ -29,9 +29,9 @@ use crate::{
 };
 
 impl Ep {
-    /// Begins `dat_cr_accept`. No other call may use the Endpoint now. `own` says whether the
-    /// Endpoint came with the request: an Endpoint that came with another request is refused.
-    /// Returns the life of the Endpoint. `gate` is the ready gate of the connection.
+    /// Begins `dat_cr_accept`. No other call may use the Endpoint now. `own` is true if the
+    /// Endpoint came with this request. An Endpoint of another request is refused. Returns the life
+    /// of the Endpoint. `gate` is the ready gate of the connection.
     ///
     /// Context: any.
     ///

@@ -131,7 +131,7 @@ impl Ep {
     ) -> DatResult {
         let qualifier = Qualifier::new(conn_qual).ok_or(DatError::Invalid(Arg::ConnQual))?;
         let remote = remote.with_port(qualifier.port());
-        let ia = &self.domain.ia;
+        let ia = &self.context.ia;
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
         let local = ia.source_address(remote)?;
@@ -168,7 +168,7 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(super) fn make_id(self: &Arc<Self>, qos: Qos, payer: Payer<'_>) -> DatResult<Arc<CmId>> {
-        let ia = &self.domain.ia;
+        let ia = &self.context.ia;
         let device = ia.device()?;
         let make = |flags| -> Result<Arc<CmId>> {
             let id = CmId::new(device, ia.net(), ia.user().id(), self.clone(), flags)?;
@@ -273,7 +273,7 @@ impl Ep {
         };
         self.perform(pending);
         // A removal of the device may be the cause.
-        self.domain.ia.device()?;
+        self.context.ia.device()?;
         Err(error)
     }
 

@@ -44,10 +44,10 @@ impl Ep {
     /// Sends the connection request. The route is resolved and the receives are posted. From now on
     /// the peer may answer, and over iWARP send.
     ///
-    /// Over iWARP this may block, and creates a socket. So a separate thread does it, which charges
-    /// the user that opened the adapter: other users wait for the handler.
+    /// Over iWARP the call creates a socket and may block. A separate thread makes it, with the
+    /// identity of the adapter's user, because the handler's worker serves all users.
     pub(in crate::dat::ep) fn request(self: &Arc<Self>, id: &IdRef<'_>) {
-        if self.domain.ia.attr().transport != Transport::Iwarp {
+        if self.context.ia.attr().transport != Transport::Iwarp {
             return self.request_or_fail(id);
         }
         let own = self
@@ -61,9 +61,13 @@ impl Ep {
             return;
         };
         let (ep, reference) = (self.clone(), own.clone());
-        let request =
-            move |id: &IdRef<'_>| ep.domain.ia.mem_cgroup().charged(|| ep.request_or_fail(id));
-        if CmId::call_out(own, self.domain.ia.identity().clone(), request).is_err() {
+        let request = move |id: &IdRef<'_>| {
+            ep.context
+                .ia
+                .mem_cgroup()
+                .charged(|| ep.request_or_fail(id))
+        };
+        if CmId::call_out(own, self.context.ia.identity().clone(), request).is_err() {
             self.failed(id, Network::NonPeerRejected);
             // Other threads may have dropped their references to the ID by now, and it cannot be
             // destroyed in its own handler. The thread, had it started, would have held a reference
@@ -215,7 +219,7 @@ impl Ep {
         match event {
             Event::AddrResolved => {
                 let here = self
-                    .domain
+                    .context
                     .ia
                     .device()
                     .is_ok_and(|device| id.is_on(&device));
@@ -224,14 +228,14 @@ impl Ep {
                 }
             }
             Event::RouteResolved => {
-                if self.receives_are_there(id) {
+                if self.note_route_resolved(id) {
                     self.request(id);
                 }
             }
             Event::Unreachable => self.unanswered(id),
             Event::ConnectResponse(data) => self.respond(id, data),
             Event::Established(data, depth) => {
-                let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+                let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
                 self.established(id, data, is_iwarp.then_some(depth));
                 self.disconnect_again_if_over(id);
             }

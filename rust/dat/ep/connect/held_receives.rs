@@ -76,7 +76,7 @@ impl Ep {
             let srq = inner.parts.srq.as_ref().map(InUse::object);
             (inner.receives.capacity(), srq, inner.gate)
         };
-        let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+        let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
         if !is_iwarp && gate == ReadyGate::Open {
             return Ok(());
         }
@@ -89,10 +89,10 @@ impl Ep {
 
     /// Replaces the room for events that are held back, and the slots of the receives of an SRQ.
     fn set_held(&self, life: u32, needed: u32, mut holder: Option<Holder>) -> DatResult {
-        let mut held = HeldQueue::new(held_storage(self.domain.ia.user(), needed)?);
+        let mut held = HeldQueue::new(held_storage(self.context.ia.user(), needed)?);
         let mut slots = match &holder {
             None => None,
-            Some(_) => Some(receives(needed, &self.domain, GFP_KERNEL_ACCOUNT)?),
+            Some(_) => Some(receives(needed, &self.context, GFP_KERNEL_ACCOUNT)?),
         };
         let mut inner = self.inner.lock();
         // Nothing is held back from an earlier connection: a reset reports it.
@@ -130,7 +130,7 @@ impl Ep {
         if !is_short() {
             return Ok(());
         }
-        let user = self.domain.ia.user();
+        let user = self.context.ia.user();
         let held = held_storage(user, receives_of_srq)?;
         let slots = slots(user, receives_of_srq, GFP_KERNEL_ACCOUNT)?;
         let old = {
@@ -177,7 +177,7 @@ impl Inner {
 
     /// Reports some of the events that are held back, unless ESTABLISHED is still to be reported.
     /// Returns whether more are left to report.
-    pub(in crate::dat::ep) fn release_held_if_due(&mut self, ep: u64) -> bool {
+    pub(in crate::dat::ep) fn report_held_if_allowed(&mut self, ep: u64) -> bool {
         !self.phase.holds_receives() && self.release_some_held(ep)
     }
 

@@ -95,7 +95,7 @@ impl Ep {
     /// Handles the end of an attempt that the peer has not answered: reports UNREACHABLE, or
     /// prepares another attempt.
     pub(in crate::dat::ep) fn unanswered(self: &Arc<Self>, id: &IdRef<'_>) {
-        let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+        let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
         let repeats = {
             let mut inner = self.inner.lock();
             let qp_was_stopped = is_iwarp && inner.connection.repeat.requested;
@@ -155,7 +155,7 @@ impl Ep {
             let inner = self.inner.lock();
             (inner.connection.repeat.qos, inner.connection.remote)
         };
-        let ia = &self.domain.ia;
+        let ia = &self.context.ia;
         let local = ia.source_address(remote)?;
         let id = self.make_id(qos, Payer::Other(ia.mem_cgroup()))?;
         if !self.adopt(&id) {

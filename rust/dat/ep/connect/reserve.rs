@@ -26,12 +26,15 @@ impl Ep {
     /// it accepts. The memory is allocated with `flags`.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn tentative(domain: &Arc<EpContext>, flags: Flags) -> DatResult<Arc<Self>> {
-        let attr = Attr::resolve(None, domain.ia.attr())?;
+    pub(in crate::dat) fn tentative(
+        context: &Arc<EpContext>,
+        flags: Flags,
+    ) -> DatResult<Arc<Self>> {
+        let attr = Attr::resolve(None, context.ia.attr())?;
         let phase = Phase::Tentative(Configuration::Incomplete);
         Self::build(
-            domain,
-            Parts::without_evds(&domain.sink),
+            context,
+            Parts::without_evds(&context.sink),
             attr,
             phase,
             flags,
@@ -67,9 +70,9 @@ impl Ep {
         let _ = self.feed(Call::Release, None);
         let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
-            let _end = self.domain.begin_end();
+            let _end = self.context.begin_end();
             // On an error another thread has taken the Endpoint out of the table, and ends it.
-            let taken = self.domain.eps.take(self.handle(), |_| Ok(()));
+            let taken = self.context.eps.take(self.handle(), |_| Ok(()));
             let _ = taken.map(|ep| ep.end());
         }
     }

@@ -41,25 +41,25 @@ use crate::{
     },
     rdma::wc::{
         Extra,
-        Status,
         Wc, //
+        WcStatus,
     },
     sys::jiffies::Jiffies,
 };
 
 /// Returns the DAT status of a completion.
-fn status(status: Status) -> DtoStatus {
+fn status(status: WcStatus) -> DtoStatus {
     match status {
-        Status::Success => DtoStatus::Success,
-        Status::Flushed => DtoStatus::Flushed,
-        Status::LocalLength => DtoStatus::LocalLength,
-        Status::LocalProtection | Status::LocalAccess => DtoStatus::LocalProtection,
-        Status::LocalQpOperation => DtoStatus::LocalEp,
-        Status::BadResponse => DtoStatus::BadResponse,
-        Status::RemoteAccess => DtoStatus::RemoteAccess,
-        Status::RemoteInvalidRequest | Status::RemoteOperation => DtoStatus::RemoteResponder,
-        Status::RnrRetryExceeded => DtoStatus::ReceiverNotReady,
-        Status::RetryExceeded | Status::Other(_) => DtoStatus::Transport,
+        WcStatus::Success => DtoStatus::Success,
+        WcStatus::Flushed => DtoStatus::Flushed,
+        WcStatus::LocalLength => DtoStatus::LocalLength,
+        WcStatus::LocalProtection | WcStatus::LocalAccess => DtoStatus::LocalProtection,
+        WcStatus::LocalQpOperation => DtoStatus::LocalEp,
+        WcStatus::BadResponse => DtoStatus::BadResponse,
+        WcStatus::RemoteAccess => DtoStatus::RemoteAccess,
+        WcStatus::RemoteInvalidRequest | WcStatus::RemoteOperation => DtoStatus::RemoteResponder,
+        WcStatus::RnrRetryExceeded => DtoStatus::ReceiverNotReady,
+        WcStatus::RetryExceeded | WcStatus::Other(_) => DtoStatus::Transport,
     }
 }
 

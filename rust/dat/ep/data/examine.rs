@@ -13,6 +13,7 @@ use crate::{
         },
         prelude::*,
         pz::{
+            add_segments,
             Pz,
             Use, //
         },
@@ -67,25 +68,19 @@ impl Ep {
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<u64> {
-        let mut length = 0_u64;
         let to = if operation.writes_local_memory() {
             Use::Write
         } else {
             Use::Read
         };
-        for segment in post.local {
-            // A segment of length 0 uses no memory, so its context is not checked.
-            if segment.length == 0 {
-                continue;
-            }
+        let length = add_segments(post.local, |segment| {
             if operation.names_local_rmrs() {
-                pz.add_rmr(list, segment)?;
+                pz.add_rmr(list, segment)
             } else {
-                pz.add(list, segment, to)?;
+                pz.add(list, segment, to)
             }
-            length = length.saturating_add(u64::from(segment.length));
-        }
-        if length > self.domain.ia.attr().max_message_size {
+        })?;
+        if length > self.context.ia.attr().max_message_size {
             return Err(Kind::LengthError.into());
         }
         let remote = &post.remote;

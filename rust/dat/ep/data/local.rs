@@ -6,7 +6,7 @@
 use super::{
     post::{
         no_slot,
-        refused, //
+        post_error, //
     },
     registrations::RequestObjects, //
 };
@@ -20,7 +20,7 @@ use crate::{
             Fast,
             FastInner,
             Outstanding,
-            Prepared, //
+            PreparedRegistration, //
         },
         prelude::*, //
     },
@@ -29,7 +29,7 @@ use crate::{
         dto::Dto,
         ep::may_post_request,
         event::Operation,
-        fast_lmr::Input,
+        fast_lmr::LmrInput,
         handle::{
             Direction,
             WrId, //
@@ -42,28 +42,28 @@ use crate::{
         },
         wr::{
             Remote,
-            Request,
             SendFlags,
+            SendRequest,
             SgList, //
         },
     },
-    sys::task::Context,
+    sys::task::CallContext,
 };
 use kernel::rbtree::RBTreeNodeReservation;
 
 /// Work of a request.
-pub(in crate::dat) enum Action<'a> {
+pub(in crate::dat) enum LocalAction<'a> {
     /// Binds an RMR, given by its handle, by the registration of a region; unbinds it without one.
     Bind(u64, Option<&'a Arc<FastMr>>),
     /// Registers an LMR.
-    Register(&'a mut Prepared),
+    Register(&'a mut PreparedRegistration),
     /// Invalidates an LMR.
     Invalidate(&'a Arc<Fast>),
 }
 
 /// A request to post.
 pub(in crate::dat) struct LocalRequest<'a> {
-    pub(in crate::dat) action: Action<'a>,
+    pub(in crate::dat) action: LocalAction<'a>,
     /// Handle of the Protection Zone of the memory.
     pub(in crate::dat) pz: u64,
     /// Consumer's value, which the completion returns.
@@ -72,7 +72,7 @@ pub(in crate::dat) struct LocalRequest<'a> {
     pub(in crate::dat) flags: u32,
 }
 
-impl Action<'_> {
+impl LocalAction<'_> {
     fn operation(&self) -> Operation {
         match self {
             Self::Bind(..) => Operation::BindMw,
@@ -125,7 +125,7 @@ impl Action<'_> {
     fn flushed(&self, lmr: Option<&mut FastInner>, ep: u64) -> DatResult {
         if let (Self::Invalidate(_), Some(lmr)) = (self, lmr) {
             lmr.invalidate(ep, false)?;
-            lmr.step(Input::InvalidationEnded { ok: false })?;
+            lmr.step(LmrInput::InvalidationEnded { ok: false })?;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Ep {
     /// invalidation of the region, which is still invalid, goes before it there: it waits for those
     /// requests.
     ///
-    /// Context: any. Sleeps in [`Context::Process`], if there is no slot.
+    /// Context: any. Sleeps in [`CallContext::Process`], if there is no slot.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Ep {
     pub(in crate::dat) fn post_local(
         &self,
         request: &mut LocalRequest<'_>,
-        context: Context,
+        context: CallContext,
     ) -> DatResult<bool> {
         let posted = self.try_post_local(request, context);
         if !context.may_sleep() {
@@ -167,7 +167,11 @@ impl Ep {
             })
     }
 
-    fn try_post_local(&self, request: &mut LocalRequest<'_>, context: Context) -> DatResult<bool> {
+    fn try_post_local(
+        &self,
+        request: &mut LocalRequest<'_>,
+        context: CallContext,
+    ) -> DatResult<bool> {
         let node = RBTreeNodeReservation::new(context.allocation_flags())?;
         let (ep, lmr) = (self.handle(), request.action.lmr());
         let mut inner = self.inner.lock();
@@ -260,7 +264,7 @@ impl Ep {
             Ok(_) => Ok(()),
             Err(error) => {
                 inner.requests.cancel(slot);
-                Err(refused(error))
+                Err(post_error(error))
             }
         }
     }
@@ -285,12 +289,12 @@ impl Ep {
             }
             (_, Some(region)) => qp.post_registration(wr, region, fence).map(Some),
             (_, None) => {
-                let nowhere = Request::RdmaWrite(Remote::NOWHERE);
+                let nowhere = SendRequest::RdmaWrite(Remote::NOWHERE);
                 let signalled = true;
                 qp.post_send(wr, nowhere, SendFlags { signalled, fence }, &SgList::new())
                     .map(|()| None)
             }
         }
-        .map_err(refused)
+        .map_err(post_error)
     }
 }

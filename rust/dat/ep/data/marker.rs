@@ -26,8 +26,8 @@ use crate::{
     },
     rdma::wr::{
         Remote,
-        Request,
         SendFlags,
+        SendRequest,
         SgList, //
     },
 };
@@ -68,7 +68,7 @@ impl Ep {
     /// could take the slot that it needs.
     pub(in crate::dat::ep) fn close_end_in_time(&self) {
         let mut inner = self.inner.lock();
-        if inner.requests.rests() {
+        if inner.requests.is_idle_since_last_call() {
             self.close_end_if_connected(&mut inner);
         }
     }
@@ -85,7 +85,7 @@ impl Ep {
         // By the rules of the model there is a slot.
         let posted = inner.requests.post(marker).ok_or(DatError::internal())?;
         let wr = self.request_id(inner, posted.slot);
-        let nowhere = Request::RdmaWrite(Remote::NOWHERE);
+        let nowhere = SendRequest::RdmaWrite(Remote::NOWHERE);
         qp.post_send(wr, nowhere, SendFlags::SIGNALLED, &SgList::new())
             .inspect_err(|_| inner.requests.cancel(posted.slot))?;
         self.trace_post(inner, posted.slot, &marker);

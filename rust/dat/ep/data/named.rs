@@ -5,6 +5,7 @@
 //! The device addresses memory of the kernel directly, without a key that would end with the LMR.
 //! So an LMR of a kernel consumer is in use while a DTO names it.
 
+use super::SEARCH_STEP;
 use crate::{
     dat::{
         base::{
@@ -44,9 +45,9 @@ use kernel::{
 const SUPPRESSED_MS: u32 = 100;
 
 /// LMR contexts of the DTOs of one queue.
-pub(in crate::dat::ep) struct Queue(Contexts);
+pub(in crate::dat::ep) struct NamedQueue(Contexts);
 
-impl Queue {
+impl NamedQueue {
     /// Stores the contexts of the DTO that was posted in a slot.
     #[inline(always)]
     pub(super) fn name(&mut self, slot: u32, local: &[Segment]) {
@@ -56,16 +57,16 @@ impl Queue {
 
 /// LMR contexts of the DTOs of an Endpoint.
 pub(in crate::dat::ep) struct Named {
-    pub(super) receives: Queue,
-    pub(super) requests: Queue,
+    pub(super) receives: NamedQueue,
+    pub(super) requests: NamedQueue,
 }
 
 impl Named {
     /// Keeps no contexts.
     pub(in crate::dat::ep) const fn none() -> Self {
         Self {
-            receives: Queue(Contexts::new(0, ContextStorage::empty())),
-            requests: Queue(Contexts::new(0, ContextStorage::empty())),
+            receives: NamedQueue(Contexts::new(0, ContextStorage::empty())),
+            requests: NamedQueue(Contexts::new(0, ContextStorage::empty())),
         }
     }
 
@@ -76,13 +77,13 @@ impl Named {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(in crate::dat::ep) fn new(
-        domain: &EpContext,
+        context: &EpContext,
         attr: &Attr,
         srq: Option<&Srq>,
         flags: Flags,
     ) -> DatResult<Self> {
         let mut this = Self::none();
-        if !domain.ia.is_of_kernel {
+        if !context.ia.is_of_kernel {
             return Ok(this);
         }
         let request_iov = attr
@@ -91,14 +92,14 @@ impl Named {
             .max(attr.max_rdma_write_iov);
         // An atomic operation has a segment whatever the attributes are.
         this.requests.0 = contexts(
-            domain.ia.user(),
+            context.ia.user(),
             attr.max_request_dtos,
             request_iov.max(1),
             flags,
         )?;
         if srq.is_none() {
             this.receives.0 = contexts(
-                domain.ia.user(),
+                context.ia.user(),
                 attr.max_recv_dtos,
                 attr.max_recv_iov,
                 flags,
@@ -111,16 +112,13 @@ impl Named {
 /// Use of an LMR by DTOs in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MemoryUse {
-    /// Not at all.
+    /// No DTO in flight uses it.
     None,
-    /// Only by requests whose completion has no event.
+    /// Only requests without an event use it.
     Suppressed,
-    /// By a DTO whose completion the consumer awaits.
+    /// A DTO whose event the consumer awaits uses it.
     Awaited,
 }
-
-/// Number of DTOs that are looked at in one critical section.
-const LOOKS: u32 = 64;
 
 /// Returns whether the segments of a DTO name LMRs. A marker and a request that registers memory
 /// have none, and the contexts in their slots are old.
@@ -135,7 +133,7 @@ impl Inner {
     /// continue from.
     fn look_for(&self, direction: Direction, context: u32, from: u32) -> (MemoryUse, Option<u32>) {
         let (mut found, mut from) = (MemoryUse::None, from);
-        for _ in 0..LOOKS {
+        for _ in 0..SEARCH_STEP {
             let (scan, queue) = match direction {
                 Direction::Receive => (self.receives.find_busy(from), &self.named.receives),
                 Direction::Request => (self.requests.find_busy(from), &self.named.requests),
@@ -143,7 +141,7 @@ impl Inner {
             match scan {
                 Scan::Busy(slot, dto) => {
                     if names_lmrs(&dto) && queue.0.has(slot, context) {
-                        found = found.max(how(&dto, direction));
+                        found = found.max(use_of(&dto, direction));
                     }
                     from = slot.saturating_add(1);
                 }
@@ -156,7 +154,7 @@ impl Inner {
 }
 
 /// Returns how a DTO uses its memory.
-fn how(dto: &Dto, direction: Direction) -> MemoryUse {
+fn use_of(dto: &Dto, direction: Direction) -> MemoryUse {
     match direction {
         Direction::Request if dto.flags.has(CompletionFlags::SUPPRESS) => MemoryUse::Suppressed,
         Direction::Request | Direction::Receive => MemoryUse::Awaited,
@@ -164,8 +162,8 @@ fn how(dto: &Dto, direction: Direction) -> MemoryUse {
 }
 
 impl Ep {
-    /// Returns how DTOs in flight use an LMR. Takes completions before, and has unsignalled
-    /// requests completed.
+    /// Returns how DTOs in flight use an LMR. First drains completions, and posts a marker after
+    /// unsignalled requests.
     ///
     /// Context: process; sleeps.
     fn memory_use(&self, context: u32) -> MemoryUse {

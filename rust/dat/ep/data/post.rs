@@ -131,7 +131,7 @@ impl Ep {
         posted
             .or_else(|error| self.retry_without_slot(post, error))
             .or_else(|error| self.retry_when_ready(post, error))
-            .map_err(|error| self.why_refused(error))
+            .map_err(|error| self.context.ia.removal_or(error))
     }
 
     /// As [`Ep::post`], without anything that sleeps: waiting for a slot or for a QP that is being
@@ -140,7 +140,7 @@ impl Ep {
     /// Context: any.
     #[inline(always)]
     pub(crate) fn post_at_once(&self, post: &Post<'_>) -> Result<(), NotPosted> {
-        self.domain
+        self.context
             .ia
             .attr()
             .extensions
@@ -152,20 +152,14 @@ impl Ep {
         Ok(self.post_now(&mut inner, post)?)
     }
 
-    /// Posts again what was refused because the QP is being made ready. Returns `error` otherwise.
+    /// Retries a post that was refused while the QP was being made ready. Returns any other
+    /// `error`.
     ///
     /// The peer's first message establishes the connection, and may arrive before the QP can send.
     #[cold]
     fn retry_when_ready(&self, post: &Post<'_>, error: DatError) -> DatResult {
         self.await_ready_qp(error)?;
         self.post_now(&mut self.inner.lock(), post)
-    }
-
-    /// Returns the error to report for a failed post. After the removal of the device the LMRs and
-    /// the connection are gone, too, but the removal is the error to report.
-    #[cold]
-    fn why_refused(&self, error: DatError) -> DatError {
-        self.domain.ia.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Posts to the QP.
@@ -208,7 +202,7 @@ impl Ep {
             .read_depth
             .filter(|_| inner.phase.is_connected());
         inner.attr.max_rdma_read_out == 0
-            || (self.domain.ia.attr().transport == Transport::Iwarp
+            || (self.context.ia.attr().transport == Transport::Iwarp
                 && accepted.is_some_and(|depth| depth.initiator == 0))
     }
 
@@ -269,7 +263,7 @@ impl Ep {
         qp.post_recv(wr.into_raw(), list)
             .map_err(|error| {
                 inner.receives.cancel(slot);
-                refused(error)
+                post_error(error)
             })
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
@@ -293,7 +287,7 @@ impl Ep {
         qp.post_send(wr.into_raw(), request, flags, list)
             .map_err(|error| {
                 inner.requests.cancel(slot);
-                refused(error)
+                post_error(error)
             })
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
@@ -302,7 +296,7 @@ impl Ep {
     /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
     /// fenced one.
     pub(super) fn reads_in_order(&self, operation: Operation) -> bool {
-        operation.is_rdma_read() && self.domain.ia.attr().transport == Transport::Iwarp
+        operation.is_rdma_read() && self.context.ia.attr().transport == Transport::Iwarp
     }
 }
 
@@ -351,7 +345,7 @@ pub(in crate::dat::ep) fn no_slot() -> DatError {
 }
 
 /// Returns the DAT error for a post that the device driver has refused.
-pub(super) fn refused(error: Error) -> DatError {
+pub(super) fn post_error(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()
     } else if error == EPERM {

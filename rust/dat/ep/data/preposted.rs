@@ -9,9 +9,9 @@
 //! stopped, so that they flush the same way as all others.
 //!
 //! There may be thousands of receives, each with many segments. The thread that connects or accepts
-//! posts them, never a handler of `rdma_cm`: all its users on the host wait for that. So the active
-//! side needs two things before it sends its request: the posted receives and the resolved route.
-//! The thread that completes the second one sends the request.
+//! posts them. A handler of `rdma_cm` never does, since all users of the host share its workers. So
+//! the active side needs two things before it sends its request: the posted receives and the
+//! resolved route. The thread that completes the second one sends the request.
 
 use super::post::not_ready;
 use crate::{
@@ -28,6 +28,7 @@ use crate::{
         },
         prelude::*,
         pz::{
+            add_segments,
             Pz,
             Use, //
         },
@@ -140,10 +141,10 @@ impl Preposted {
 
 /// Fills the scatter/gather list with the segments of a receive, if it may use them.
 fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
-    segments
-        .iter()
-        .filter(|segment| segment.length != 0)
-        .try_for_each(|segment| pz.add(list, segment, Use::WaitingReceive))
+    add_segments(segments, |segment| {
+        pz.add(list, segment, Use::WaitingReceive)
+    })
+    .map(drop)
 }
 
 impl Ep {
@@ -170,7 +171,7 @@ impl Ep {
         };
         // `preposted` is locked, so no other thread posts the receives that `preposted_count`
         // counts.
-        let user = self.domain.ia.user();
+        let user = self.context.ia.user();
         preposted.push(user, dto, post.local).inspect_err(|_| {
             let mut inner = self.inner.lock();
             inner.preposted_count = inner
@@ -197,7 +198,7 @@ impl Ep {
 
     /// Records that the route of this ID is resolved. Returns whether the receives are posted. If
     /// not, the thread that posts them sends the request.
-    pub(in crate::dat::ep) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
+    pub(in crate::dat::ep) fn note_route_resolved(&self, id: &IdRef<'_>) -> bool {
         let mut inner = self.inner.lock();
         let there = inner.preposted_count.is_none();
         if inner.owns(id) {

@@ -13,7 +13,7 @@ use crate::{
             DtoResult, //
         },
         event::Operation,
-        fast_lmr::Input, //
+        fast_lmr::LmrInput, //
     },
     rdma::fast_mr::PostedMr,
 };
@@ -52,8 +52,8 @@ impl Registrations {
     /// whether it has succeeded.
     pub(in crate::dat::ep) fn end(&mut self, slot: u32, dto: &Dto, ok: bool) {
         let input = match dto.operation {
-            Operation::LmrInvalidate => Input::InvalidationEnded { ok },
-            Operation::LmrFmr => Input::RegistrationEnded { ok },
+            Operation::LmrInvalidate => LmrInput::InvalidationEnded { ok },
+            Operation::LmrFmr => LmrInput::RegistrationEnded { ok },
             Operation::BindMw => {
                 drop(self.0.remove(&slot));
                 return;

@@ -19,14 +19,18 @@ use crate::{
     rdma::wr::{
         Atomic,
         Remote,
-        Request, //
+        SendRequest, //
     },
 };
 
 impl Ep {
     /// Returns the work request of a DTO, and whether it is fenced.
     #[inline(always)]
-    pub(super) fn work_request(&self, dto: &Dto, post: &Post<'_>) -> DatResult<(Request, bool)> {
+    pub(super) fn work_request(
+        &self,
+        dto: &Dto,
+        post: &Post<'_>,
+    ) -> DatResult<(SendRequest, bool)> {
         let remote = Remote {
             addr: post.remote.address,
             rkey: post.remote.context,
@@ -38,22 +42,22 @@ impl Ep {
             swap,
         } = post.operands;
         let request = match dto.operation {
-            Operation::Send => Request::Send { solicited },
-            Operation::SendWithInvalidate => Request::SendWithInv {
+            Operation::Send => SendRequest::Send { solicited },
+            Operation::SendWithInvalidate => SendRequest::SendWithInv {
                 rkey: remote.rkey,
                 solicited,
             },
-            Operation::RdmaWrite => Request::RdmaWrite(remote),
-            Operation::RdmaRead | Operation::RdmaReadToRmr => Request::RdmaRead(remote),
-            Operation::RdmaWriteImmed => Request::RdmaWriteWithImm {
+            Operation::RdmaWrite => SendRequest::RdmaWrite(remote),
+            Operation::RdmaRead | Operation::RdmaReadToRmr => SendRequest::RdmaRead(remote),
+            Operation::RdmaWriteImmed => SendRequest::RdmaWriteWithImm {
                 remote,
                 imm_data,
                 solicited,
             },
-            Operation::FetchAdd => Request::Atomic(remote, Atomic::FetchAndAdd(compare_add)),
+            Operation::FetchAdd => SendRequest::Atomic(remote, Atomic::FetchAndAdd(compare_add)),
             Operation::CmpSwap => {
                 let compare = compare_add;
-                Request::Atomic(remote, Atomic::CmpAndSwp { compare, swap })
+                SendRequest::Atomic(remote, Atomic::CmpAndSwp { compare, swap })
             }
             _ => return Err(Kind::NotImplemented.into()),
         };

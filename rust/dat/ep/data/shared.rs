@@ -68,8 +68,8 @@ pub(in crate::dat::ep) const FULL_MS: u32 = 10;
 /// Longest pause between two such attempts in milliseconds.
 const LONGEST_FULL_MS: u32 = 640;
 
-/// Slots for receives that were taken from an SRQ: the completions of an Endpoint are handled one
-/// after the other.
+/// Number of slots for receives taken from an SRQ. One is enough, because an Endpoint's completions
+/// are handled one at a time.
 const TAKEN: u32 = 1;
 
 /// Mark after the completions of receives from an SRQ.
@@ -82,10 +82,14 @@ pub(in crate::dat::ep) struct AfterLast {
 
 /// Returns the number of slots for receives. Over iWARP events may be held back, and a receive has
 /// a slot until its event is reported.
-pub(in crate::dat::ep) fn receive_slots(srq: Option<&Srq>, domain: &EpContext, attr: &Attr) -> u32 {
+pub(in crate::dat::ep) fn receive_slots(
+    srq: Option<&Srq>,
+    context: &EpContext,
+    attr: &Attr,
+) -> u32 {
     match srq {
         None => attr.max_recv_dtos,
-        Some(srq) if domain.ia.attr().transport == Transport::Iwarp => srq.limit(),
+        Some(srq) if context.ia.attr().transport == Transport::Iwarp => srq.limit(),
         Some(_) => TAKEN,
     }
 }
@@ -157,7 +161,7 @@ impl Ep {
         if !self.inner.lock().takes_shared {
             return;
         }
-        let delay = match self.domain.ia.attr().transport {
+        let delay = match self.context.ia.attr().transport {
             Transport::Iwarp => 0,
             Transport::Ib | Transport::Roce => LAST_RECEIVE_MS,
         };
@@ -174,8 +178,8 @@ impl Ep {
         }
     }
 
-    /// Takes the completions of the receives that were queued when this was called first, or first
-    /// after the driver's report. Returns whether all are taken, and is sure if none can follow.
+    /// Drains the completions that were queued at the first call, or at the first call after the
+    /// driver's report. Returns whether all were drained, and whether more may follow.
     ///
     /// Context: process; sleeps.
     fn take_last(&self) -> TakeLast {
@@ -190,7 +194,7 @@ impl Ep {
         };
         let is_taken = if is_freed {
             // Without events, they need no room in the ring.
-            let payer = Payer::Other(self.domain.ia.mem_cgroup());
+            let payer = Payer::Other(self.context.ia.mem_cgroup());
             shares.receives().evd().drain_fully(payer)
         } else {
             let known = after_last.filter(|known| known.is_sure == is_sure);

@@ -14,10 +14,10 @@ use crate::{
             QpParts, //
         },
         evd::{
+            CompletionStream, //
             CqShare,
             Evd,
             JoinPermit,
-            Stream, //
         },
         prelude::*,
         srq::{
@@ -45,14 +45,14 @@ use crate::{
 /// Completion streams of an Endpoint; `None` to the sink.
 #[derive(Default)]
 pub(in crate::dat::ep) struct Streams {
-    receives: Option<Stream>,
-    requests: Option<Stream>,
+    receives: Option<CompletionStream>,
+    requests: Option<CompletionStream>,
 }
 
 impl Streams {
     /// Returns the number of these streams that go to an EVD.
     fn count_on(&self, evd: &Arc<Evd>) -> u32 {
-        let goes = |stream: &Option<Stream>| {
+        let goes = |stream: &Option<CompletionStream>| {
             u32::from(stream.as_ref().is_some_and(|stream| stream.goes_to(evd)))
         };
         goes(&self.receives).saturating_add(goes(&self.requests))
@@ -126,7 +126,7 @@ impl Plan {
     }
 }
 
-fn join_one(joining: JoinPermit) -> Stream {
+fn join_one(joining: JoinPermit) -> CompletionStream {
     joining.join();
     joining.stream()
 }

@@ -9,7 +9,8 @@
 
 use super::{
     post::no_slot,
-    Post, //
+    Post,
+    SEARCH_STEP, //
 };
 use crate::{
     dat::{
@@ -27,8 +28,8 @@ use crate::{
 };
 
 impl Ep {
-    /// Posts a request again that has found no slot, if suppressed requests are outstanding.
-    /// Returns `error` otherwise.
+    /// Drains the completions of suppressed requests, and retries a post that found no slot.
+    /// Returns any other `error`.
     ///
     /// Context: process; sleeps.
     #[cold]
@@ -66,9 +67,6 @@ impl Ep {
     }
 }
 
-/// Largest number of requests that are looked at in one critical section.
-const LOOKS: u32 = 64;
-
 /// Progress of a search.
 enum Search {
     Found,
@@ -80,7 +78,7 @@ enum Search {
 impl Inner {
     /// Looks for a suppressed request or a marker in some slots, from `from` on.
     fn find_suppressed(&self, mut from: u32) -> Search {
-        for _ in 0..LOOKS {
+        for _ in 0..SEARCH_STEP {
             match self.requests.find_busy(from) {
                 Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => {
                     return Search::Found;

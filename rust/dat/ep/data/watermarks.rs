@@ -60,7 +60,7 @@ impl Ep {
     /// Implements `dat_ep_set_watermark`. The soft watermark is reported by one asynchronous event,
     /// the hard one breaks the connection. Either may happen during this call.
     ///
-    /// Without an EVD for receives nothing counts: the events are taken at once.
+    /// Has no effect without an EVD for receives, whose events are discarded.
     ///
     /// Context: process; sleeps.
     ///
@@ -69,8 +69,7 @@ impl Ep {
     /// * INVALID_STATE if the Endpoint was freed;
     /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn set_watermarks(self: &Arc<Self>, marks: Marks) -> DatResult {
-        // A connect waits for the lock in `rdma_cm`'s handler. So its holder does not wait for
-        // memory.
+        // Allocate before taking the lock: a handler of `rdma_cm` waits for it.
         let room = marks
             .any()
             .then(|| KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT))
@@ -175,7 +174,7 @@ impl Ep {
         };
         let Exceeded { soft, hard } = watch.watermarks.check();
         if soft {
-            self.domain.report(&Event::Async {
+            self.context.report(&Event::Async {
                 cause: AsyncEvent::EpBroken,
                 object: self.handle(),
                 reason: REASON_SOFT_HIGH_WATERMARK,

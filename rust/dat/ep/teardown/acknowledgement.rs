@@ -45,7 +45,7 @@ impl Ep {
     /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
     pub(in crate::dat::ep) fn await_acknowledgement(&self) {
         // The close of an adapter waits for all its Endpoints together.
-        if self.domain.ia.attr().transport == Transport::Iwarp || self.domain.eps.is_closed() {
+        if self.context.ia.attr().transport == Transport::Iwarp || self.context.eps.is_closed() {
             return;
         }
         let last_receive = {

@@ -20,7 +20,7 @@ use kernel::{
 };
 
 /// Milliseconds that a thread waits for other threads to end their Endpoints.
-const PATIENCE_MS: u32 = 1_000;
+const ENDS_MS: u32 = 1_000;
 
 /// End of an Endpoint, or of several, which lasts until the drop. It begins before the Endpoint
 /// leaves the table.
@@ -35,7 +35,8 @@ impl Drop for Ending<'_> {
 impl EpContext {
     /// Begins the end of an Endpoint.
     pub(in crate::dat) fn begin_end(&self) -> Ending<'_> {
-        // The lock of the table, which the caller takes next, orders it for those who look there.
+        // The caller takes the table's lock next, so a thread that searches the table afterwards
+        // sees this count.
         self.ends.fetch_add(1, Relaxed);
         Ending(self)
     }
@@ -45,7 +46,7 @@ impl EpContext {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn await_ends(&self) -> bool {
-        for _ in 0..PATIENCE_MS {
+        for _ in 0..ENDS_MS {
             if self.ends.load(Acquire) == 0 {
                 return true;
             }

@@ -2,8 +2,8 @@
 
 //! Stops a freed Endpoint, and takes all its completions before its queue pair (QP) is destroyed.
 //!
-//! A driver treats the completions that a destroyed QP has left in a completion queue (CQ) as it
-//! likes. Most discard them: receives of a Shared Receive Queue (SRQ) among them would never
+//! Drivers differ in their treatment of completions that a destroyed QP has left in a completion
+//! queue (CQ). Most discard them: receives of a Shared Receive Queue (SRQ) among them would never
 //! complete. qedr dereferences the QP when it polls one of them. So the QP is moved to ERR, and the
 //! CQs are [emptied](crate::dat::evd::Evd::drain_fully) until nothing is outstanding. That takes a
 //! working device milliseconds. The wait for another one is limited.
@@ -42,13 +42,13 @@ use crate::{
 
 /// Milliseconds without progress after which the completions of freed Endpoints are given up. A
 /// driver that does not report the last receive from an SRQ takes 200.
-const PATIENCE_MS: u32 = 300;
+const FREED_FLUSH_MS: u32 = 300;
 
 /// Waits until `unfinished` returns 0, as [`flush`], for freed Endpoints.
 ///
 /// Context: process; sleeps.
 pub(in crate::dat) fn flush_freed(unfinished: impl Fn() -> u32) {
-    flush(PATIENCE_MS, unfinished);
+    flush(FREED_FLUSH_MS, unfinished);
 }
 
 impl Inner {
@@ -113,13 +113,13 @@ impl Ep {
         })?;
         ep.stop_freed();
         flush_freed(|| ep.unfinished());
-        let end = ep.domain.begin_end();
+        let end = ep.context.begin_end();
         let taken = eps.take(handle, |_| Ok(()));
         let is_mine = taken.map(|ep| ep.end()).is_ok();
         drop(end);
         if !is_mine {
             // Another thread has taken the Endpoint out of the table, and ends it.
-            ep.domain.await_ends();
+            ep.context.await_ends();
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ impl Ep {
     }
 
     fn write_summary(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.domain.ia.attr().adapter_name;
+        let name = &self.context.ia.attr().adapter_name;
         let name = name.split(|&byte| byte == 0).next();
         let device = name.and_then(|name| core::str::from_utf8(name).ok());
         let (phase, qp, waiting, attr) = {

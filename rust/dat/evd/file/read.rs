@@ -8,7 +8,7 @@
 //! events that are the oldest then.
 
 use super::{
-    sleepers::Sleepers,
+    sleepers::FileSleepers,
     EvdFile, //
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        bell::Heard,
+        bell::BellCount,
         direct_event::{
             DrainEnd,
             DrainRetries, //
@@ -168,12 +168,12 @@ impl Evd {
 }
 
 /// A thread that reads, until the drop.
-struct Reader<'a, 'to, 'iter, 'data> {
+struct EventReader<'a, 'to, 'iter, 'data> {
     evd: &'a Arc<Evd>,
-    sleepers: &'a Sleepers,
+    sleepers: &'a FileSleepers,
     to: &'to mut RecordDest<'iter, 'data>,
     blocking: Blocking,
-    heard: Heard,
+    seen: BellCount,
     has_slept: bool,
 }
 
@@ -181,7 +181,7 @@ struct Reader<'a, 'to, 'iter, 'data> {
 ///
 /// An event wakes one read. That one may be interrupted, or take another event, or its memory may
 /// never come.
-fn pass_on(evd: &Arc<Evd>, sleepers: &Sleepers) {
+fn pass_on(evd: &Arc<Evd>, sleepers: &FileSleepers) {
     if !sleepers.readers().has_sleepers() {
         return;
     }
@@ -191,7 +191,7 @@ fn pass_on(evd: &Arc<Evd>, sleepers: &Sleepers) {
     }
 }
 
-impl Waiter for Reader<'_, '_, '_, '_> {
+impl Waiter for EventReader<'_, '_, '_, '_> {
     type Output = Result;
 
     fn queued(&self) -> u32 {
@@ -209,7 +209,7 @@ impl Waiter for Reader<'_, '_, '_, '_> {
     }
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<Result>) {
-        self.heard = self.sleepers.hear_events();
+        self.seen = self.sleepers.event_count();
         // If this leaves completions behind, the pump drains them and notifies.
         self.evd.arm_and_drain(&mut self.evd.consumer.lock());
         (ArmResult::Empty, self.take(threshold))
@@ -233,7 +233,7 @@ impl Waiter for Reader<'_, '_, '_, '_> {
             return SleepEnd::TimedOut;
         }
         self.has_slept = true;
-        match self.sleepers.sleep_for_event(self.heard) {
+        match self.sleepers.sleep_for_event(self.seen) {
             SleepResult::Ready => SleepEnd::Woken,
             SleepResult::TimedOut => SleepEnd::TimedOut,
             SleepResult::Interrupted => SleepEnd::Interrupted,
@@ -241,7 +241,7 @@ impl Waiter for Reader<'_, '_, '_, '_> {
     }
 }
 
-impl Drop for Reader<'_, '_, '_, '_> {
+impl Drop for EventReader<'_, '_, '_, '_> {
     /// Passes remaining events to another reader.
     fn drop(&mut self) {
         if self.has_slept {
@@ -261,12 +261,12 @@ impl EvdFile {
         let Some(evd) = self.evd() else {
             return Ok(());
         };
-        let mut reader = Reader {
+        let mut reader = EventReader {
             evd: &evd,
             sleepers: &self.sleepers,
             to,
             blocking,
-            heard: self.sleepers.hear_events(),
+            seen: self.sleepers.event_count(),
             has_slept: false,
         };
         match wait_for(&mut reader, 1) {

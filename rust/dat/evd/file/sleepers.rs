@@ -8,7 +8,7 @@ use crate::{
         atomic::AtomicBool,
         bell::{
             Bell,
-            Heard, //
+            BellCount, //
         },
     },
     sys::wait::{
@@ -26,7 +26,7 @@ use kernel::sync::atomic::{
 
 /// Sleepers on the files of an EVD. The EVD and its files share it.
 #[pin_data]
-pub(in crate::dat::evd) struct Sleepers {
+pub(in crate::dat::evd) struct FileSleepers {
     /// Reads, and polls of all kinds.
     #[pin]
     readers: WaitQueue,
@@ -43,7 +43,7 @@ pub(in crate::dat::evd) struct Sleepers {
     files: Atomic<u32>,
 }
 
-impl Sleepers {
+impl FileSleepers {
     /// Creates it without files.
     ///
     /// # Errors
@@ -52,8 +52,8 @@ impl Sleepers {
     pub(super) fn new() -> DatResult<Arc<Self>> {
         Ok(Arc::pin_init(
             pin_init!(Self {
-                readers <- new_wait_queue!("Sleepers::readers"),
-                writers <- new_wait_queue!("Sleepers::writers"),
+                readers <- new_wait_queue!("FileSleepers::readers"),
+                writers <- new_wait_queue!("FileSleepers::writers"),
                 events: Bell::new(),
                 room: Bell::new(),
                 wants_room: AtomicBool::new(false),
@@ -76,7 +76,7 @@ impl Sleepers {
     }
 
     /// Checks whether a file is open.
-    pub(super) fn are_possible(&self) -> bool {
+    pub(super) fn has_files(&self) -> bool {
         self.files.load(Acquire) != 0
     }
 
@@ -93,7 +93,7 @@ impl Sleepers {
 
     /// Wakes all writes and polls, if one of them waits for room. Context: any, including hard IRQ.
     pub(super) fn announce_room(&self) {
-        // An exchange orders the look at the flag after the room.
+        // The exchange orders the read of the flag after the room was made.
         if self.wants_room.swap(false) {
             self.room.ring();
             self.writers.wake_all();
@@ -109,30 +109,30 @@ impl Sleepers {
         self.writers.wake_all();
     }
 
-    /// Requests the announcement of room. The caller then looks for room once more.
-    pub(super) fn want_room(&self) {
+    /// Requests the announcement of room. The caller then checks for room again.
+    pub(super) fn request_room_wakeup(&self) {
         self.wants_room.swap(true);
     }
 
-    /// Returns the announcements of events until now.
-    pub(super) fn hear_events(&self) -> Heard {
-        self.events.hear()
+    /// Returns the present count of event announcements.
+    pub(super) fn event_count(&self) -> BellCount {
+        self.events.read()
     }
 
-    /// Returns the announcements of room until now.
-    pub(super) fn hear_room(&self) -> Heard {
-        self.room.hear()
+    /// Returns the present count of room announcements.
+    pub(super) fn room_count(&self) -> BellCount {
+        self.room.read()
     }
 
     /// Sleeps until an event is announced that was not heard, or a signal is pending.
-    pub(super) fn sleep_for_event(&self, heard: Heard) -> SleepResult {
-        let rung = || self.events.has_rung_since(heard);
+    pub(super) fn sleep_for_event(&self, seen: BellCount) -> SleepResult {
+        let rung = || self.events.has_rung_since(seen);
         self.readers.wait(&mut Deadline::Never, rung)
     }
 
     /// Sleeps until room is announced that was not heard, or a signal is pending.
-    pub(super) fn sleep_for_room(&self, heard: Heard) -> SleepResult {
-        let rung = || self.room.has_rung_since(heard);
+    pub(super) fn sleep_for_room(&self, seen: BellCount) -> SleepResult {
+        let rung = || self.room.has_rung_since(seen);
         self.writers.wait(&mut Deadline::Never, rung)
     }
 }

@@ -3,7 +3,7 @@
 //! Writes software events to a file of an Event Dispatcher (EVD).
 
 use super::{
-    sleepers::Sleepers,
+    sleepers::FileSleepers,
     EvdFile, //
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        bell::Heard,
+        bell::BellCount,
         wait::{
             wait_for,
             ArmResult,
@@ -34,10 +34,10 @@ use crate::{
 /// A thread that posts a software event.
 struct Writer<'a> {
     evd: &'a Arc<Evd>,
-    sleepers: &'a Sleepers,
+    sleepers: &'a FileSleepers,
     pointer: u64,
     blocking: Blocking,
-    heard: Heard,
+    seen: BellCount,
 }
 
 impl Writer<'_> {
@@ -59,8 +59,8 @@ impl Waiter for Writer<'_> {
     }
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<()>) {
-        self.heard = self.sleepers.hear_room();
-        let _ = self.evd.has_room_or_tells();
+        self.seen = self.sleepers.room_count();
+        let _ = self.evd.has_room_or_requests_wakeup();
         (ArmResult::Empty, self.take(threshold))
     }
 
@@ -81,7 +81,7 @@ impl Waiter for Writer<'_> {
         if self.blocking == Blocking::MayNot {
             return SleepEnd::TimedOut;
         }
-        match self.sleepers.sleep_for_room(self.heard) {
+        match self.sleepers.sleep_for_room(self.seen) {
             SleepResult::Ready => SleepEnd::Woken,
             SleepResult::TimedOut => SleepEnd::TimedOut,
             SleepResult::Interrupted => SleepEnd::Interrupted,
@@ -109,7 +109,7 @@ impl EvdFile {
                 sleepers: &self.sleepers,
                 pointer,
                 blocking,
-                heard: self.sleepers.hear_room(),
+                seen: self.sleepers.room_count(),
             };
             wait_for(&mut writer, 1).map_err(|stop| match stop {
                 WaitError::TimedOut => EAGAIN,

@@ -38,7 +38,7 @@ use kernel::{
 };
 
 /// Largest number of events that a runner takes before it lets other work run.
-const BUDGET: u32 = 64;
+const UPCALL_BUDGET: u32 = 64;
 
 /// Work item that makes upcalls.
 #[pin_data]
@@ -142,7 +142,7 @@ impl Evd {
 
     /// Makes upcalls while events are queued, up to the budget.
     fn make_upcalls(self: &Arc<Self>, runner: &Arc<Runner>) {
-        for _ in 0..BUDGET {
+        for _ in 0..UPCALL_BUDGET {
             match self.take_for(runner.number) {
                 NextUpcall::Event(upcall, record, more) => {
                     runner.call(&*upcall, UpcallReason::Event(&record, more));

@@ -4,16 +4,18 @@
 
 use super::{
     Fast,
+    FastRegistration, //
     Inner,
-    Registration, //
     Resources,
 };
 use crate::{
     dat::{
         lmr::{
-            access,
-            privilege,
-            refused, //
+            privilege::{
+                self,
+                access, //
+            },
+            registration_error, //
         },
         prelude::*,
         pz::{
@@ -21,7 +23,7 @@ use crate::{
             Region, //
         },
     },
-    model::fast_lmr::Input,
+    model::fast_lmr::LmrInput,
     rdma::{
         dma_pages::DmaPages,
         fast_mr::FastMr,
@@ -31,7 +33,7 @@ use crate::{
         },
     },
     sys::{
-        task::Context,
+        task::CallContext,
         workqueue::queue, //
     },
 };
@@ -63,11 +65,11 @@ impl Fmr {
 }
 
 /// A registration whose request was not posted yet. The drop abandons it.
-pub(in crate::dat) struct Prepared {
+pub(in crate::dat) struct PreparedRegistration {
     lmr: Arc<Fast>,
     /// `None` once the request was posted.
     resources: Option<Resources>,
-    registration: Registration,
+    registration: FastRegistration,
     access: Access,
 }
 
@@ -87,7 +89,7 @@ fn address(pages: &DmaPages, is_zero_based: bool) -> Result<u64> {
 impl Fast {
     /// Prepares a registration. `map` maps the pages for the device.
     ///
-    /// Context: any. Sleeps in [`Context::Process`], if the region has to be replaced after a
+    /// Context: any. Sleeps in [`CallContext::Process`], if the region has to be replaced after a
     /// request that has failed.
     ///
     /// # Errors
@@ -98,13 +100,13 @@ impl Fast {
     /// - INVALID_ADDRESS: (malformed) for pages that the kernel does not have, or not as requested;
     ///   (unsupported) for those that do not meet at page boundaries.
     /// - INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
-    /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced, as in [`Context::Atomic`].
+    /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced, as in [`CallContext::Atomic`].
     pub(in crate::dat) fn prepare(
         self: &Arc<Self>,
         fmr: &Fmr,
         map: impl FnOnce(&mut DmaPages) -> Result,
-        context: Context,
-    ) -> DatResult<Prepared> {
+        context: CallContext,
+    ) -> DatResult<PreparedRegistration> {
         let access = access(fmr.privileges)?;
         if fmr.pages == 0 || fmr.pages > self.max_pages {
             return Err(Kind::LengthError.into());
@@ -113,14 +115,14 @@ impl Fast {
             let mut inner = self.lock();
             inner.unless_released()?;
             inner.may_prepare(context)?;
-            let effects = inner.step(Input::Prepare)?;
+            let effects = inner.step(LmrInput::Prepare)?;
             inner.is_suppressed = false;
             (effects, inner.resources.take())
         };
-        let mut prepared = Prepared {
+        let mut prepared = PreparedRegistration {
             lmr: self.clone(),
             resources,
-            registration: Registration::default(),
+            registration: FastRegistration::default(),
             access,
         };
         if effects.replace {
@@ -156,16 +158,16 @@ impl Inner {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES.
-    fn may_prepare(&self, context: Context) -> DatResult {
+    fn may_prepare(&self, context: CallContext) -> DatResult {
         let is_lost = self.state.is_lost();
         match context {
-            Context::Atomic if is_lost => Err(DatError::memory()),
-            Context::Atomic | Context::Process => Ok(()),
+            CallContext::Atomic if is_lost => Err(DatError::memory()),
+            CallContext::Atomic | CallContext::Process => Ok(()),
         }
     }
 }
 
-impl Prepared {
+impl PreparedRegistration {
     /// Returns the LMR.
     pub(in crate::dat) fn lmr(&self) -> &Arc<Fast> {
         &self.lmr
@@ -207,7 +209,7 @@ impl Prepared {
         if resources.region.is_some() {
             return Ok(());
         }
-        let region = FastMr::reusable(resources.pz.pd()?, max_pages).map_err(refused)?;
+        let region = FastMr::reusable(resources.pz.pd()?, max_pages).map_err(registration_error)?;
         resources.pz.add_peer_invalidation(region.key(), lmr)?;
         resources.region = Some(region);
         Ok(())
@@ -217,8 +219,8 @@ impl Prepared {
     fn map(&mut self, fmr: &Fmr, map: impl FnOnce(&mut DmaPages) -> Result) -> DatResult {
         let access = self.access;
         let resources = self.resources()?;
-        map(&mut resources.pages).map_err(refused)?;
-        let address = address(&resources.pages, fmr.is_zero_based).map_err(refused)?;
+        map(&mut resources.pages).map_err(registration_error)?;
+        let address = address(&resources.pages, fmr.is_zero_based).map_err(registration_error)?;
         let reports = resources.reports();
         let region = resources.region.take().ok_or(DatError::memory())?;
         let Some((region, mapped)) = FastMr::map(region, &resources.pages, address, access) else {
@@ -227,8 +229,8 @@ impl Prepared {
         };
         let rmr_context = region.key();
         resources.region = Some(region);
-        mapped.map_err(refused)?;
-        self.registration = Registration {
+        mapped.map_err(registration_error)?;
+        self.registration = FastRegistration {
             address,
             length: resources.pages.length(),
             privileges: fmr.privileges,
@@ -265,7 +267,7 @@ impl Prepared {
         inner.registration = self.registration;
         inner.ep = ep;
         inner.is_suppressed = is_suppressed;
-        let _ = inner.step(Input::Register);
+        let _ = inner.step(LmrInput::Register);
     }
 
     /// Returns the LMR context and the RMR context.
@@ -274,7 +276,7 @@ impl Prepared {
     }
 }
 
-impl Drop for Prepared {
+impl Drop for PreparedRegistration {
     fn drop(&mut self) {
         let Some(mut resources) = self.resources.take() else {
             return;
@@ -283,7 +285,7 @@ impl Drop for Prepared {
         let is_released = {
             let mut inner = self.lmr.lock();
             inner.resources = Some(resources);
-            let _ = inner.step(Input::Abandon);
+            let _ = inner.step(LmrInput::Abandon);
             inner.is_released
         };
         if is_released {

@@ -24,7 +24,7 @@ struct Trial {
     ep: Ep,
     slot: u32,
     began: Instant,
-    heard: bool,
+    received: bool,
     sent: bool,
     /// This side has disconnected.
     closing: bool,
@@ -224,7 +224,7 @@ impl<'a> Trials<'a> {
             ep.post_recv(&[segment], 0, CompletionFlags::default())?;
         }
         let quiet = self.args.data == 0;
-        Ok(Trial { ep, slot, began: Instant::now(), heard: quiet, sent: quiet, closing: false })
+        Ok(Trial { ep, slot, began: Instant::now(), received: quiet, sent: quiet, closing: false })
     }
 
     fn offset(&self, slot: u32) -> usize {
@@ -285,7 +285,7 @@ impl<'a> Trials<'a> {
             Event::Connection { .. } => return Err(self.target.not_connected(&trial.ep, event)),
             event => self.transferred(trial, event)?,
         }
-        Ok(if trial.heard && trial.sent { Step::Used } else { Step::Going })
+        Ok(if trial.received && trial.sent { Step::Used } else { Step::Going })
     }
 
     fn send(&mut self, trial: &Trial) -> Result<()> {
@@ -308,7 +308,7 @@ impl<'a> Trials<'a> {
         let wrong = crate::pattern::first_wrong(trial.slot.into(), &back);
         ensure!(dto.length == length as u64, "received {} of {length} bytes", dto.length);
         ensure!(wrong.is_none(), "byte {wrong:?} of the received data is wrong");
-        trial.heard = true;
+        trial.received = true;
         Ok(())
     }
 

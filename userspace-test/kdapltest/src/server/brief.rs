@@ -35,8 +35,8 @@ struct Connection {
     ep: Ep,
     slot: u32,
     run: u64,
-    /// Its message came.
-    heard: bool,
+    /// Its message was received.
+    received: bool,
 }
 
 /// Connections of one client, and their result.
@@ -69,7 +69,7 @@ impl Brief {
             Ok(ep) => {
                 run.open += 1;
                 run.last = Instant::now();
-                let connection = Connection { ep, slot, run: request.run, heard: false };
+                let connection = Connection { ep, slot, run: request.run, received: false };
                 self.open.insert(connection.ep.handle(), connection);
                 Ok(())
             }
@@ -185,7 +185,7 @@ impl Run {
         if end != ConnectionEvent::Disconnected {
             return Some(format!("lost the client at {client}: a connection ended with {end}"));
         }
-        let early = self.message_size > 0 && !on.heard;
+        let early = self.message_size > 0 && !on.received;
         early.then(|| format!("lost the client at {client}: a connection ended without a message"))
     }
 
@@ -207,7 +207,7 @@ impl Run {
         match (dto.operation, dto.status) {
             (_, DtoStatus::Flushed) | (DtoOperation::Send, DtoStatus::Success) => Ok(()),
             (DtoOperation::Receive, DtoStatus::Success) => {
-                on.heard = true;
+                on.received = true;
                 self.served.messages += 1;
                 self.served.bytes += dto.length;
                 let segment = self.segment(on.slot, dto.length as usize);

@@ -16,23 +16,21 @@ numbered! {
     EpState {
         /// No connection. Receives may be posted.
         Unconnected = 0, "UNCONNECTED";
-        /// No connection; the protection zone or an EVD is missing.
+        /// No connection; the protection zone is missing.
         UnconfiguredUnconnected = 1, "UNCONFIGURED_UNCONNECTED";
         /// Reserved for a Reserved Service Point.
         Reserved = 2, "RESERVED";
-        /// Reserved for a Reserved Service Point; the protection zone or an EVD is missing.
+        /// Reserved for a Reserved Service Point; the protection zone is missing.
         UnconfiguredReserved = 3, "UNCONFIGURED_RESERVED";
         /// A request arrived at its Reserved Service Point.
         PassiveConnectionPending = 4, "PASSIVE_CONNECTION_PENDING";
-        /// A request arrived at its Reserved Service Point; the protection zone or an EVD is
-        /// missing.
+        /// A request arrived at its Reserved Service Point; the protection zone is missing.
         UnconfiguredPassive = 5, "UNCONFIGURED_PASSIVE";
         /// Connecting.
         ActiveConnectionPending = 6, "ACTIVE_CONNECTION_PENDING";
         /// Created for a request that has not been answered.
         TentativeConnectionPending = 7, "TENTATIVE_CONNECTION_PENDING";
-        /// Created for a request that has not been answered; the protection zone or an EVD is
-        /// missing.
+        /// Created for a request that has not been answered; the protection zone is missing.
         UnconfiguredTentative = 8, "UNCONFIGURED_TENTATIVE";
         /// Connected.
         Connected = 9, "CONNECTED";
@@ -74,7 +72,7 @@ flags! {
         REQUEST_EVD = KDAPL_EP_FIELD_REQUEST_EVD as u64,
         /// EVD for connection events.
         CONNECT_EVD = KDAPL_EP_FIELD_CONNECT_EVD as u64,
-        /// Shared receive queue; kDAPL has none yet.
+        /// Shared receive queue.
         SRQ = KDAPL_EP_FIELD_SRQ as u64,
         /// Service type.
         SERVICE_TYPE = KDAPL_EP_FIELD_SERVICE_TYPE as u64,

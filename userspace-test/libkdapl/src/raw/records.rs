@@ -32,7 +32,7 @@ pub(crate) fn read<T: Record>(file: &OwnedFd, room: &mut [T]) -> io::Result<usiz
     Ok(bytes / size_of::<T>())
 }
 
-/// Writes words. Returns the number of those that were accepted.
+/// Writes words. Returns the number of accepted words.
 ///
 /// # Errors
 /// The errno of `write(2)`.

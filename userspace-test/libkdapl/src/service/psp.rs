@@ -15,8 +15,8 @@ pub enum EpCreator {
     /// The program, when it accepts the request.
     #[default]
     Consumer = KDAPL_PSP_CONSUMER,
-    /// The kernel: each request comes with a new endpoint, which needs a protection zone and EVDs
-    /// before the request can be accepted. See [`Cr::provided_ep`](crate::Cr::provided_ep).
+    /// The kernel: each request comes with a new endpoint, which needs a protection zone before the
+    /// request can be accepted. See [`Cr::provided_ep`](crate::Cr::provided_ep).
     Provider = KDAPL_PSP_PROVIDER,
 }
 

@@ -341,7 +341,7 @@ impl Host {
 }
 
 /// Returns the command that adds or deletes an address of a host.
-fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
+pub fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
     let suffix = match address {
         IpAddr::V4(_) => "/24",
         // Use the address at once: it is unique.

@@ -171,7 +171,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns the disk itself, behind the target.
+    /// Returns the target's own disk.
     pub fn disk(&self) -> Result<Disk> {
         Disk::open(Path::new("/dev/kdapltest"))
     }

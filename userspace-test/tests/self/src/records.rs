@@ -7,7 +7,7 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::sys::kdapl_event;
 use libkdapl::Type;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Size of an event in bytes.
@@ -98,34 +98,54 @@ pub fn in_time(file: &impl AsFd, events: i16, patience: Duration) -> Result<i16>
     Ok(found)
 }
 
-/// An epoll instance that watches one file, edge-triggered.
-pub struct Edge(std::os::fd::OwnedFd);
+/// An epoll instance.
+pub struct Epoll(OwnedFd);
 
-impl Edge {
-    pub fn of(file: &impl AsFd, events: i32) -> Result<Self> {
+impl Epoll {
+    pub fn new() -> Result<Self> {
         // SAFETY: the call takes no memory.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         ensure!(epoll >= 0, "epoll_create1: {}", io::Error::last_os_error());
         // SAFETY: nothing else uses the new descriptor.
-        let epoll: std::os::fd::OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(epoll) };
-        let mut wish = libc::epoll_event { events: (events | libc::EPOLLET) as u32, u64: 0 };
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(epoll) }))
+    }
+
+    /// Watches a file for these events. They are reported with `data`.
+    pub fn add(&self, file: &impl AsFd, events: i32, data: u64) -> Result<()> {
+        let mut wish = libc::epoll_event { events: events as u32, u64: data };
         let (add, fd) = (libc::EPOLL_CTL_ADD, file.as_fd().as_raw_fd());
         // SAFETY: both files are open, and the argument is valid.
-        let added = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), add, fd, &mut wish) };
+        let added = unsafe { libc::epoll_ctl(self.0.as_raw_fd(), add, fd, &mut wish) };
         ensure!(added == 0, "epoll_ctl: {}", io::Error::last_os_error());
+        Ok(())
+    }
+
+    /// Waits for the next file with events. Returns these and the file's data.
+    pub fn next(&self, patience: Duration) -> Result<Option<(i32, u64)>> {
+        let mut found = libc::epoll_event { events: 0, u64: 0 };
+        let time = patience.as_millis() as i32;
+        // SAFETY: there is room for one event.
+        match unsafe { libc::epoll_wait(self.0.as_raw_fd(), &mut found, 1, time) } {
+            0 => Ok(None),
+            1 => Ok(Some((found.events as i32, found.u64))),
+            _ => bail!("epoll_wait: {}", io::Error::last_os_error()),
+        }
+    }
+}
+
+/// An epoll instance that watches one file, edge-triggered.
+pub struct Edge(Epoll);
+
+impl Edge {
+    pub fn of(file: &impl AsFd, events: i32) -> Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(file, events | libc::EPOLLET, 0)?;
         Ok(Self(epoll))
     }
 
     /// Waits for the next edge. Returns its events; 0 is none.
     pub fn next(&self, patience: Duration) -> Result<i32> {
-        let mut found = libc::epoll_event { events: 0, u64: 0 };
-        let time = patience.as_millis() as i32;
-        // SAFETY: there is room for one event.
-        match unsafe { libc::epoll_wait(self.0.as_raw_fd(), &mut found, 1, time) } {
-            0 => Ok(0),
-            1 => Ok(found.events as i32),
-            _ => bail!("epoll_wait: {}", io::Error::last_os_error()),
-        }
+        Ok(self.0.next(patience)?.map_or(0, |(events, _)| events))
     }
 
     /// As [`next`](Self::next), and checks that the wait was woken.

@@ -7,7 +7,7 @@ use anyhow::{ensure, Result};
 use clap::Args;
 use std::time::Duration;
 
-/// Which tests run. Without an option it is all of them.
+/// Selection of tests. Without an option it is all of them.
 #[derive(Args)]
 pub struct Selection {
     /// Runs the test ID, or those of the file ID: evd_resize.keeps_events, evd_resize; may repeat

@@ -5,9 +5,9 @@
 
 use crate::rust::model::cq_room::{
     next_depth,
+    CqReservation, //
     CqRoom,
     Mark,
-    Taken, //
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ fn nothing_is_taken_beyond_the_depth() {
     assert!(room.take(10));
     assert!(!room.take(1));
     assert!(room.take(0));
-    Taken::new(4).end(&room);
+    CqReservation::new(4).end(&room);
     assert!(!room.take(5));
     assert!(!room.take(u32::MAX));
     assert!(room.take(4));
@@ -51,7 +51,7 @@ fn given_up_entries_are_released_by_a_later_poll_that_finds_the_cq_empty() {
     let room = CqRoom::new(4);
     assert!(room.take(4));
     assert_eq!(room.found_empty(), 0);
-    let taken = Taken::new(4);
+    let taken = CqReservation::new(4);
     assert_eq!(taken.give_up(3), 3);
     assert!(!room.has_given_up());
     taken.end(&room);
@@ -67,7 +67,7 @@ fn given_up_entries_are_released_by_a_later_poll_that_finds_the_cq_empty() {
 fn given_up_entries_are_released_although_the_cq_is_never_empty() {
     let room = CqRoom::new(4);
     assert!(room.take(4));
-    let [first, second] = [Taken::new(1), Taken::new(2)];
+    let [first, second] = [CqReservation::new(1), CqReservation::new(2)];
     [&first, &second].map(|taken| taken.give_up(u32::MAX));
     first.end(&room);
     assert_eq!(room.completions_taken(3), 0);
@@ -98,7 +98,7 @@ fn a_mark_passes_after_as_many_completions_as_may_be_queued() {
 fn a_queue_pair_that_outlives_its_endpoint_keeps_its_entries() {
     let room = CqRoom::new(4);
     assert!(room.take(4));
-    let taken = Taken::new(4);
+    let taken = CqReservation::new(4);
     assert_eq!(taken.give_up(4), 4);
     // The queue is empty, but further completions may arrive.
     assert_eq!(room.found_empty(), 0);
@@ -110,7 +110,7 @@ fn a_queue_pair_that_outlives_its_endpoint_keeps_its_entries() {
 
 #[test]
 fn no_more_entries_are_given_up_than_were_taken() {
-    let taken = Taken::new(5);
+    let taken = CqReservation::new(5);
     assert_eq!(taken.give_up(3), 3);
     assert_eq!(taken.give_up(3), 2);
     assert_eq!(taken.give_up(1), 0);
@@ -123,7 +123,7 @@ fn no_more_entries_are_given_up_than_were_taken() {
 #[test]
 fn split_parts_add_up_to_the_whole() {
     for (entries, part, sizes) in [(7, 3, [4, 3]), (7, 0, [7, 0]), (7, 9, [0, 7])] {
-        let mut first = Taken::new(entries);
+        let mut first = CqReservation::new(entries);
         let second = first.split(part);
         assert_eq!([first, second].map(|taken| taken.give_up(u32::MAX)), sizes);
     }
@@ -158,7 +158,7 @@ fn act() -> impl Strategy<Value = Act> {
 /// A queue pair, by plain counts.
 struct Pair {
     id: usize,
-    taken: Taken,
+    taken: CqReservation,
     entries: u32,
     /// Completions of it that are queued: their slots are busy.
     queued: u32,
@@ -182,7 +182,7 @@ struct Model {
 impl Model {
     fn take(&mut self, entries: u32) {
         if self.room.take(entries) {
-            let (id, taken) = (self.next_id, Taken::new(entries));
+            let (id, taken) = (self.next_id, CqReservation::new(entries));
             self.next_id += 1;
             self.pairs.push(Pair {
                 id,

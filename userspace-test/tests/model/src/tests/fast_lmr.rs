@@ -10,33 +10,33 @@ use crate::rust::model::{
         Subtype, //
     },
     fast_lmr::{
-        Effects,
-        Input,
-        State, //
+        LmrEffects,
+        LmrInput,
+        LmrState, //
     },
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-const STATES: [State; 10] = [
-    State::Free,
-    State::Preparing,
-    State::Registering,
-    State::Registered,
-    State::Invalidating,
-    State::Both,
-    State::Dying,
-    State::LostRegistering,
-    State::LostInvalidating,
-    State::Lost,
+const STATES: [LmrState; 10] = [
+    LmrState::Free,
+    LmrState::Preparing,
+    LmrState::Registering,
+    LmrState::Registered,
+    LmrState::Invalidating,
+    LmrState::Both,
+    LmrState::Dying,
+    LmrState::LostRegistering,
+    LmrState::LostInvalidating,
+    LmrState::Lost,
 ];
 
 fn invalid(subtype: Subtype) -> DatError {
     DatError::new(Kind::InvalidState, subtype)
 }
 
-fn effects(forget: bool, unmap: bool, replace: bool) -> Effects {
-    Effects {
+fn effects(forget: bool, unmap: bool, replace: bool) -> LmrEffects {
+    LmrEffects {
         forget,
         unmap,
         replace,
@@ -47,11 +47,11 @@ fn effects(forget: bool, unmap: bool, replace: bool) -> Effects {
 fn a_registration_begins_only_without_another() {
     for state in STATES {
         let expected = match state {
-            State::Free => Ok((State::Preparing, effects(false, false, false))),
-            State::Lost => Ok((State::Preparing, effects(false, false, true))),
+            LmrState::Free => Ok((LmrState::Preparing, effects(false, false, false))),
+            LmrState::Lost => Ok((LmrState::Preparing, effects(false, false, true))),
             _ => Err(invalid(Subtype::InvalidStateLmrInUse)),
         };
-        assert_eq!(state.step(Input::Prepare), expected, "{state:?}");
+        assert_eq!(state.step(LmrInput::Prepare), expected, "{state:?}");
     }
 }
 
@@ -60,13 +60,15 @@ fn an_invalidation_needs_a_registration_and_does_not_overtake_it() {
     for state in STATES {
         for in_order in [false, true] {
             let expected = match (state, in_order) {
-                (State::Registered, _) => Ok((State::Invalidating, effects(true, false, false))),
-                (State::Registering, true) => Ok((State::Both, effects(true, false, false))),
-                (State::Registering, false) => Err(invalid(Subtype::InvalidStateLmrInUse)),
+                (LmrState::Registered, _) => {
+                    Ok((LmrState::Invalidating, effects(true, false, false)))
+                }
+                (LmrState::Registering, true) => Ok((LmrState::Both, effects(true, false, false))),
+                (LmrState::Registering, false) => Err(invalid(Subtype::InvalidStateLmrInUse)),
                 _ => Err(invalid(Subtype::InvalidStateLmrFree)),
             };
             assert_eq!(
-                state.step(Input::Invalidate { in_order }),
+                state.step(LmrInput::Invalidate { in_order }),
                 expected,
                 "{state:?}"
             );
@@ -76,13 +78,13 @@ fn an_invalidation_needs_a_registration_and_does_not_overtake_it() {
 
 #[test]
 fn unexpected_completions_change_nothing() {
-    let idle = [State::Free, State::Preparing, State::Lost];
+    let idle = [LmrState::Free, LmrState::Preparing, LmrState::Lost];
     for state in idle {
         for ok in [false, true] {
             for input in [
-                Input::RegistrationEnded { ok },
-                Input::InvalidationEnded { ok },
-                Input::PeerInvalidated,
+                LmrInput::RegistrationEnded { ok },
+                LmrInput::InvalidationEnded { ok },
+                LmrInput::PeerInvalidated,
             ] {
                 let same = Ok((state, effects(false, false, false)));
                 assert_eq!(state.step(input), same, "{state:?} {input:?}");
@@ -90,10 +92,10 @@ fn unexpected_completions_change_nothing() {
         }
     }
     for state in STATES {
-        if state != State::Preparing {
+        if state != LmrState::Preparing {
             let same = Ok((state, effects(false, false, false)));
-            assert_eq!(state.step(Input::Abandon), same, "{state:?}");
-            assert_eq!(state.step(Input::Register), same, "{state:?}");
+            assert_eq!(state.step(LmrInput::Abandon), same, "{state:?}");
+            assert_eq!(state.step(LmrInput::Register), same, "{state:?}");
         }
     }
 }
@@ -140,7 +142,7 @@ struct World {
 }
 
 impl World {
-    fn apply(&mut self, effects: Effects) {
+    fn apply(&mut self, effects: LmrEffects) {
         if effects.replace {
             // The region is destroyed, and then the mapping ends.
             self.is_valid = false;
@@ -168,7 +170,7 @@ fn acts() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn step(state: &mut State, world: &mut World, input: Input) -> bool {
+fn step(state: &mut LmrState, world: &mut World, input: LmrInput) -> bool {
     match state.step(input) {
         Ok((next, effects)) => {
             *state = next;
@@ -179,10 +181,10 @@ fn step(state: &mut State, world: &mut World, input: Input) -> bool {
     }
 }
 
-fn act(state: &mut State, world: &mut World, act: Act) {
+fn act(state: &mut LmrState, world: &mut World, act: Act) {
     match act {
         Act::Register { abandons } => {
-            if step(state, world, Input::Prepare) {
+            if step(state, world, LmrInput::Prepare) {
                 assert!(
                     world.queue.is_empty() && world.done.is_empty(),
                     "mapped twice"
@@ -194,17 +196,17 @@ fn act(state: &mut State, world: &mut World, act: Act) {
                 world.is_mapped = true;
                 world.message = false;
                 if abandons {
-                    step(state, world, Input::Abandon);
+                    step(state, world, LmrInput::Abandon);
                     assert!(!world.is_mapped);
                 } else {
                     world.queue.push_back(Request::Registration);
                     world.is_known = true;
-                    step(state, world, Input::Register);
+                    step(state, world, LmrInput::Register);
                 }
             }
         }
         Act::Invalidate { in_order } => {
-            if step(state, world, Input::Invalidate { in_order }) {
+            if step(state, world, LmrInput::Invalidate { in_order }) {
                 assert!(
                     in_order || !world.queue.contains(&Request::Registration),
                     "the registration is overtaken"
@@ -226,8 +228,8 @@ fn act(state: &mut State, world: &mut World, act: Act) {
             };
             if index < world.done.len() {
                 let input = match world.done.remove(index) {
-                    (Request::Registration, ok) => Input::RegistrationEnded { ok },
-                    (Request::Invalidation, ok) => Input::InvalidationEnded { ok },
+                    (Request::Registration, ok) => LmrInput::RegistrationEnded { ok },
+                    (Request::Invalidation, ok) => LmrInput::InvalidationEnded { ok },
                 };
                 step(state, world, input);
             }
@@ -247,7 +249,7 @@ fn act(state: &mut State, world: &mut World, act: Act) {
         Act::PeerInvalidates => {}
         Act::Receive => {
             if core::mem::take(&mut world.message) {
-                step(state, world, Input::PeerInvalidated);
+                step(state, world, LmrInput::PeerInvalidated);
             }
         }
     }
@@ -258,7 +260,7 @@ proptest! {
     fn no_page_is_unmapped_while_its_key_is_valid(
         acts in proptest::collection::vec(acts(), 0..60),
     ) {
-        let (mut state, mut world) = (State::Free, World::default());
+        let (mut state, mut world) = (LmrState::Free, World::default());
         for one in acts {
             act(&mut state, &mut world, one);
             let outstanding = world.queue.len() + world.done.len();
@@ -266,7 +268,7 @@ proptest! {
             prop_assert!(!world.is_valid || world.is_mapped);
             prop_assert!(!world.is_known || world.is_mapped);
             prop_assert_eq!(state.is_registered(), world.is_known, "{:?}", state);
-            if state == State::Free {
+            if state == LmrState::Free {
                 prop_assert!(!world.is_mapped && !world.is_valid);
             }
         }
@@ -279,7 +281,7 @@ proptest! {
         act(&mut state, &mut world, Act::Invalidate { in_order: true });
         act(&mut state, &mut world, Act::Flush { all: true });
         act(&mut state, &mut world, Act::Complete { last: false });
-        prop_assert!(matches!(state, State::Free | State::Lost), "{:?}", state);
-        prop_assert!(state.step(Input::Prepare).is_ok());
+        prop_assert!(matches!(state, LmrState::Free | LmrState::Lost), "{:?}", state);
+        prop_assert!(state.step(LmrInput::Prepare).is_ok());
     }
 }

@@ -7,7 +7,7 @@ use crate::rust::model::handle::{
     HandleEntry,
     HandleKind,
     HandleTable,
-    Key,
+    ObjectKey,
     TableStorage,
     MAX_INDEX, //
 };
@@ -61,7 +61,7 @@ fn the_bits_of_a_handle() {
     let handle = insert(&mut table, HandleKind::Cr, ());
     assert_eq!(handle.into_raw(), 0x1123_4567_89b0_0001);
     assert_eq!(handle.kind(), Some(HandleKind::Cr));
-    let key = Key {
+    let key = ObjectKey {
         index: 1,
         generation: 0x12_3456_789b,
     };

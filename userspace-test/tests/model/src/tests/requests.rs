@@ -211,9 +211,9 @@ fn requests_rest_between_posts() {
     let mut queue = requests(8);
     for _ in 0..2 {
         post(&mut queue, suppressed(1));
-        assert!(!queue.rests());
-        assert!(queue.rests());
-        assert!(queue.rests());
+        assert!(!queue.is_idle_since_last_call());
+        assert!(queue.is_idle_since_last_call());
+        assert!(queue.is_idle_since_last_call());
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::rust::model::handle::{
     Direction,
-    Key,
+    ObjectKey,
     SrqWrId,
     WrId,
     LIVES,
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 #[test]
 fn the_bits_of_a_work_request_id() {
-    let key = Key {
+    let key = ObjectKey {
         index: 0x4_5678,
         generation: 0xff_ff92_3456,
     };
@@ -53,7 +53,7 @@ fn the_bits_of_a_work_request_id() {
         generation: 0,
     };
     assert_eq!(spilling.into_raw(), 0xf_ffff << 21);
-    let wide = Key {
+    let wide = ObjectKey {
         index: u32::MAX,
         generation: u64::MAX,
     };
@@ -83,7 +83,7 @@ proptest! {
         index in 0..MAX_INDEX,
         generation in any::<u64>(),
     ) {
-        let key = Key { index, generation };
+        let key = ObjectKey { index, generation };
         let id = SrqWrId::from_raw(SrqWrId::new(slot, key).into_raw());
         let same = SrqWrId { slot, srq: index, generation: key.short_generation() };
         prop_assert_eq!(id, Some(same));
@@ -98,7 +98,7 @@ proptest! {
         receive in any::<bool>(),
     ) {
         let direction = if receive { Direction::Receive } else { Direction::Request };
-        let key = Key { index, generation };
+        let key = ObjectKey { index, generation };
         let id = WrId::from_raw(WrId::new(slot, life, direction, key).into_raw());
         prop_assert_eq!(id, WrId { slot, life, direction, ep: index, generation: key.short_generation() });
     }

@@ -6,7 +6,7 @@ use super::{
     explore_some,
     rust::model::bell::{
         Bell,
-        Heard, //
+        BellCount, //
     },
 };
 use loom::{
@@ -81,28 +81,28 @@ impl Evd {
         false
     }
 
-    fn sleep(&self, heard: Heard) {
+    fn sleep(&self, seen: BellCount) {
         let mut bed = self.bed.lock().expect("the bed");
-        while !self.bell.has_rung_since(heard) {
+        while !self.bell.has_rung_since(seen) {
             bed = self.woken.wait(bed).expect("the bed");
         }
     }
 
     /// Reads an event. `may_sleep` is false for a reader that stops where it would sleep, and
     /// returns the count that it has heard.
-    fn read(&self, flaw: Flaw, may_sleep: bool) -> Option<Heard> {
+    fn read(&self, flaw: Flaw, may_sleep: bool) -> Option<BellCount> {
         loop {
-            let mut heard = self.bell.hear();
+            let mut seen = self.bell.read();
             if self.take() {
                 return None;
             }
             if flaw == Flaw::HearsLate {
-                heard = self.bell.hear();
+                seen = self.bell.read();
             }
             if may_sleep {
-                self.sleep(heard);
-            } else if !self.bell.has_rung_since(heard) {
-                return Some(heard);
+                self.sleep(seen);
+            } else if !self.bell.has_rung_since(seen) {
+                return Some(seen);
             }
         }
     }
@@ -137,8 +137,8 @@ fn stopping(flaw: Flaw) {
         thread::spawn(move || evd.read(flaw, false))
     };
     producer.join().expect("the producer");
-    if let Some(heard) = reader.join().expect("the reader") {
-        assert!(evd.bell.has_rung_since(heard), "a reader sleeps on");
+    if let Some(seen) = reader.join().expect("the reader") {
+        assert!(evd.bell.has_rung_since(seen), "a reader sleeps on");
     }
 }
 

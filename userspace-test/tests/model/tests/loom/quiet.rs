@@ -9,7 +9,7 @@ use super::{
     explore_some,
     rust::model::{
         atomic::AtomicU64,
-        cq_room::{CqRoom, Taken},
+        cq_room::{CqReservation, CqRoom},
         ring::{
             words_for,
             Ring, //
@@ -279,7 +279,7 @@ fn entries_are_released_once() {
         assert!(room.take(3));
         let goer = {
             let room = room.clone();
-            thread::spawn(move || Taken::new(3).end(&room))
+            thread::spawn(move || CqReservation::new(3).end(&room))
         };
         let taker = {
             let room = room.clone();

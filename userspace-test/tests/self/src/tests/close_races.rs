@@ -41,7 +41,7 @@ fn descriptors(context: &Context) -> Result<()> {
     Race { context, how: How::Descriptor }.against_all()
 }
 
-/// What is closed.
+/// Object that the test closes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     Adapter,

@@ -6,10 +6,10 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{done, empty, refused_as, same};
-use crate::records::{in_time, open_at_limit, poll};
+use crate::records::{in_time, open_at_limit, poll, Epoll};
 use crate::software::take;
 use crate::threads::Worker;
-use anyhow::{ensure, Result};
+use anyhow::Result;
 use libkdapl::{Close, DtoOperation, Subtype, Type};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -34,7 +34,7 @@ fn sleeper(context: &Context, file: &OwnedFd) -> Result<Worker<Result<i16>>> {
 }
 
 /// Polls a file for input without waiting.
-pub fn now(file: &impl AsFd) -> Result<i16> {
+pub fn input_now(file: &impl AsFd) -> Result<i16> {
     poll(file, libc::POLLIN, Duration::ZERO)
 }
 
@@ -43,29 +43,29 @@ fn readable_while_triggered(context: &Context) -> Result<()> {
     let (file, cno) = ia.create_cno_fd()?;
     let (one, two) = (evd(&ia, &cno)?, evd(&ia, &cno)?);
     let wait = || Ok::<_, anyhow::Error>(cno.wait(Some(Duration::ZERO))?);
-    same("before any event", now(&file)?, 0)?;
+    same("before any event", input_now(&file)?, 0)?;
     (0..3).try_for_each(|number| one.post_se(number))?;
-    same("with events", now(&file)?, libc::POLLIN)?;
-    same("a second poll", now(&file)?, libc::POLLIN)?;
+    same("with events", input_now(&file)?, libc::POLLIN)?;
+    same("a second poll", input_now(&file)?, libc::POLLIN)?;
     same("EVD", wait()?, Some(one.handle()))?;
     // The EVD was returned, but not emptied.
     same("one of three taken", take(&one)?, 0)?;
-    same("with two left", now(&file)?, libc::POLLIN)?;
+    same("with two left", input_now(&file)?, libc::POLLIN)?;
     same("EVD", wait()?, Some(one.handle()))?;
     same("events", (take(&one)?, take(&one)?), (1, 2))?;
-    same("emptied", now(&file)?, 0)?;
+    same("emptied", input_now(&file)?, 0)?;
     cno.trigger()?;
-    same("triggered by the consumer", now(&file)?, libc::POLLIN)?;
+    same("triggered by the consumer", input_now(&file)?, libc::POLLIN)?;
     same("EVD", wait()?, None)?;
-    same("after a wait", now(&file)?, 0)?;
+    same("after a wait", input_now(&file)?, 0)?;
     // An EVD that is unlinked or freed takes its trigger along.
     one.post_se(4)?;
     one.modify_cno(None)?;
     two.post_se(5)?;
     two.free()?;
-    same("without EVDs", now(&file)?, 0)?;
+    same("without EVDs", input_now(&file)?, 0)?;
     one.modify_cno(Some(&cno))?;
-    same("with an EVD that has an event", now(&file)?, libc::POLLIN)
+    same("with an EVD that has an event", input_now(&file)?, libc::POLLIN)
 }
 
 fn trigger_wakes_poll(context: &Context) -> Result<()> {
@@ -91,39 +91,24 @@ fn trigger_wakes_poll(context: &Context) -> Result<()> {
 fn epoll_of_many(context: &Context) -> Result<()> {
     const CNOS: usize = 20;
     let ia = context.open()?;
-    // SAFETY: the call takes no memory.
-    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    ensure!(epoll >= 0, "epoll_create1: {}", std::io::Error::last_os_error());
-    // SAFETY: nothing else uses the new descriptor.
-    let epoll: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(epoll) };
+    let epoll = Epoll::new()?;
     let mut cnos = Vec::new();
     for number in 0..CNOS {
         let (file, cno) = ia.create_cno_fd()?;
         let evd = evd(&ia, &cno)?;
-        let mut wish = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
-        let (add, fd) = (libc::EPOLL_CTL_ADD, file.as_raw_fd());
-        // SAFETY: both files are open, and the argument is valid.
-        let added = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), add, fd, &mut wish) };
-        ensure!(added == 0, "epoll_ctl: {}", std::io::Error::last_os_error());
+        epoll.add(&file, libc::EPOLLIN, number as u64)?;
         cnos.push((file, cno, evd));
     }
-    let next = |patience: Duration| {
-        let mut found = libc::epoll_event { events: 0, u64: 0 };
-        let time = patience.as_millis() as i32;
-        // SAFETY: there is room for one event.
-        let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), &mut found, 1, time) };
-        (count == 1).then_some(found.u64 as usize)
-    };
-    same("before any event", next(Duration::ZERO), None)?;
+    same("before any event", epoll.next(Duration::ZERO)?, None)?;
     for round in 0..context.count(1000).max(20) {
         let number = context.rng().usize(0..CNOS);
         let (_, cno, evd) = &cnos[number];
         evd.post_se(round)?;
-        same("CNO", next(context.patience()), Some(number))?;
+        same("CNO", epoll.next(context.patience())?, Some((libc::EPOLLIN, number as u64)))?;
         same("EVD", cno.wait(Some(Duration::ZERO))?, Some(evd.handle()))?;
         same("event", take(evd)?, round)?;
     }
-    same("at the end", next(Duration::ZERO), None)
+    same("at the end", epoll.next(Duration::ZERO)?, None)
 }
 
 /// Returns the number of references to the module that keep it loaded.
@@ -136,15 +121,15 @@ fn hang_up_after_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (first, cno) = ia.create_cno_fd()?;
     cno.free()?;
-    same("of a freed CNO", now(&first)? & libc::POLLHUP, libc::POLLHUP)?;
+    same("of a freed CNO", input_now(&first)? & libc::POLLHUP, libc::POLLHUP)?;
     refused_as(cno.file(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_CNO)?;
     drop(cno);
     let (second, cno) = ia.create_cno_fd()?;
     evd(&ia, &cno)?.post_se(1)?;
     ia.close(Close::Abrupt)?;
-    same("of a closed IA", now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
+    same("of a closed IA", input_now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
     drop((ia, cno));
-    same("of a closed device file", now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
+    same("of a closed device file", input_now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
     drop(first);
     // The file keeps the module loaded.
     same("users of the module", users()?, before + 1)?;
@@ -174,7 +159,7 @@ fn other_file_operations(context: &Context) -> Result<()> {
     let mut other = std::fs::File::from(file.as_fd().try_clone_to_owned()?);
     let written = other.write(&[0; 8]).map_err(|error| error.raw_os_error());
     same("write", written, Err(Some(libc::EBADF)))?;
-    same("after all calls", now(&file)?, libc::POLLIN)
+    same("after all calls", input_now(&file)?, libc::POLLIN)
 }
 
 fn errno() -> Option<i32> {
@@ -184,5 +169,5 @@ fn errno() -> Option<i32> {
 fn open_file_limit(context: &Context) -> Result<()> {
     let cno = context.open()?.create_cno(None)?;
     let file = open_at_limit(|| cno.file())?;
-    same("a file", now(&file)?, 0)
+    same("a file", input_now(&file)?, 0)
 }

@@ -50,8 +50,9 @@ fn poll_and_wait_find_filled_evd(context: &Context) -> Result<()> {
     let evd = evd(&ia, &cno)?;
     (0..2).try_for_each(|number| evd.post_se(number))?;
     let rounds = context.count(20_000);
-    let poll =
-        || (0..rounds).try_for_each(|_| same("poll", super::cno_file::now(&file)?, libc::POLLIN));
+    let poll = || {
+        (0..rounds).try_for_each(|_| same("poll", super::cno_file::input_now(&file)?, libc::POLLIN))
+    };
     let wait = || {
         let once = || cno.wait(Some(Duration::ZERO));
         (0..rounds).try_for_each(|_| same("EVD", once()?, Some(evd.handle())))

@@ -80,7 +80,7 @@ fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<ModelEvent>)> {
     };
     let removed =
         [Network::DeviceRemoved.into(), Progress::RequestsIdle.into(), Progress::Idle.into()];
-    let told = [
+    let after_peer = [
         Network::PeerDisconnected.into(),
         Network::DeviceRemoved.into(),
         Progress::RequestsIdle.into(),
@@ -88,7 +88,7 @@ fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<ModelEvent>)> {
     ];
     let mut due = vec![follow(phase, &removed)];
     if peer_goes {
-        due.push(follow(phase, &told));
+        due.push(follow(phase, &after_peer));
     }
     due
 }
@@ -154,7 +154,7 @@ fn completed(context: &Context, evd: &Evd, receives: bool) -> Result<Vec<u64>> {
 }
 
 /// Checks that one of the possible sequences of events arrives, and no further event.
-fn told(
+fn expect_events(
     context: &Context,
     stage: &Stage,
     due: &[(Phase, Vec<ModelEvent>)],
@@ -203,7 +203,7 @@ fn told(
 }
 
 /// Checks that each peer of the endpoint gets the end of its connection or attempt.
-fn peers_told(context: &Context, stage: &Stage) -> Result<()> {
+fn expect_end_at_peers(context: &Context, stage: &Stage) -> Result<()> {
     if context.link_is_spoilt() {
         // A removed device sends the last message of an id once, and it may get lost.
         return Ok(());
@@ -283,8 +283,8 @@ fn check(context: &Context, way: Way, phase: Phase) -> Result<()> {
     guard.delete_of(&stage.host)?;
     catastrophic(context, &stage.end.ia)?;
     let due = due(phase, context.hosts().len() == 1);
-    told(context, &stage, &due, &posted)?;
-    peers_told(context, &stage)?;
+    expect_events(context, &stage, &due, &posted)?;
+    expect_end_at_peers(context, &stage)?;
     // Both possible sequences of events lead to the same phase.
     let end = due.first().map_or(phase, |(end, _)| *end);
     answers(context, &mut stage, end)?;

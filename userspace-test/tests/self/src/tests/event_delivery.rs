@@ -31,8 +31,8 @@
 //! | the removal of a device is not reported | `device_removal.idle`, `device_removal.under_waiters`, `device_removal_by_state` |
 //! | DISCONNECTED precedes the last DTO event, or a DTO event ESTABLISHED | `end_of_connection`, `evd_full.early_messages_find_room` |
 //!
-//! Two features are not tested here. Watermarks and shared receive queues do not exist yet. A port
-//! that goes down is reported as the end of its connections (`docs/ioctl.md`).
+//! Watermarks and shared receive queues have tests of their own (`watermarks`, `srq`). A port that
+//! goes down is reported as the end of its connections.
 
 use super::tests;
 use crate::context::Context;

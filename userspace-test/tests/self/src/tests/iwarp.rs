@@ -2,7 +2,7 @@
 //! Connects over iWARP, where the driver makes a TCP connection. Checks which calls a slow connect
 //! delays, how it ends, and in which network namespace it is made.
 //!
-//! The tests create their device, whatever devices the run has.
+//! The tests create their own device.
 
 use super::tests;
 use crate::context::Context;

@@ -20,7 +20,7 @@ tests! {
     #![Output]
     closed_pipe, 60, "kdapltest ends quietly when the reader of its output has closed the pipe";
     full_disk, 60, "kdapltest reports an output that cannot be written in one sentence";
-    signal, 120, "The first SIGINT or SIGTERM ends each mode of kdapltest with what it has measured";
+    signal, 120, "The first SIGINT or SIGTERM ends each mode of kdapltest with its results so far";
     second_signal, 30, "The second SIGINT ends kdapltest at once";
     server_killed, 120, "A client of kdapltest names the server that was killed";
     client_killed, 120, "kdapltest server --once reports a client that was killed, and fails";

@@ -14,7 +14,7 @@ use libkdapl::{
 use std::collections::HashMap;
 
 tests! {
-    ten_thousand_in_turn, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
+    ten_thousand_in_turn, 900, "Ten thousand connections are made, carry data and end, and the kernel's memory returns to its start value";
     thousand_at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
     connect_storms, 600, "Storms of a hundred connects at a time all get their answer, accept or reject as requested";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The kernel's claim that an EVD is empty but for its mapped events: "Mapped events" in
-//! `docs/ioctl.md`.
+//! The kernel's claim that an EVD is empty but for its mapped events: "Polling without calls" in
+//! `docs/ioctl/events.md`.
 
 use super::tests;
 use crate::context::Context;

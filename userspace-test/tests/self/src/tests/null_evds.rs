@@ -19,7 +19,7 @@ tests! {
     #![Transport]
     every_combination, 120, "An endpoint with any of its EVDs null connects, transfers and disconnects, and reports to the others";
     many_lives, 120, "An endpoint without EVDs connects and disconnects again and again, with receives outstanding";
-    slots_are_freed, 60, "An endpoint without EVDs transfers more than it has slots, and refuses what exceeds them";
+    slots_are_freed, 60, "An endpoint without EVDs transfers more in all than it has slots, and refuses a receive above them";
     modified, 60, "A modify to null EVDs releases the old ones, and a modify back uses them again";
     many_endpoints, 60, "Many endpoints without EVDs are created, freed and created again";
     broken_is_asynchronous, 60, "The failure of a connection without a connect EVD is ASYNC_EP_BROKEN, once";
@@ -280,7 +280,7 @@ fn many_endpoints(context: &Context) -> Result<()> {
         }
     }
     pz.free()?;
-    // What the endpoints have left behind is no object of the adapter.
+    // Leftovers of freed endpoints are not objects of the adapter.
     Ok(ia.close(Close::Graceful)?)
 }
 

@@ -5,8 +5,8 @@ mod frees;
 pub mod scene;
 
 use self::frees::{
-    closed_while_bound, freed_at_once, freed_behind_slow_request, freed_behind_stalled_request,
-    freed_beside_bind, freed_with_full_evd,
+    closed_while_bound, freed_at_once, freed_behind_slow_request, freed_beside_bind,
+    freed_with_full_evd, freed_with_stalled_bind,
 };
 use self::scene::{bound, part, Scene, BOTH};
 use super::tests;
@@ -31,7 +31,7 @@ tests! {
     #[Transport]
     order, 60, "Binds complete in the order of the requests, each with its cookie";
     without_slot, 60, "A bind finds room in a queue that is full of suppressed requests";
-    query, 30, "A query returns what an RMR is bound to";
+    query, 30, "A query returns the segment that an RMR is bound to";
     refused_bind, 60, "A bind that is not allowed is refused with its own code";
     in_use, 30, "An LMR and a PZ with an RMR cannot be freed before the RMR";
     #[Transport]
@@ -41,7 +41,7 @@ tests! {
     #[Transport]
     freed_beside_bind, 60, "A bind beside a free of its RMR completes or is refused, and leaves no use of the LMR";
     #[Transport]
-    freed_behind_stalled_request, 60, "An RMR whose bind a peer holds up is freed: its context is invalid at once, if need be by the end of the connection";
+    freed_with_stalled_bind, 60, "Freeing an RMR whose bind a peer stalls makes its context invalid at once, and breaks the connection if necessary";
     freed_behind_slow_request, 60, "An RMR whose bind a peer delays is freed, and the connection stays";
     #[Transport]
     freed_with_full_evd, 60, "An RMR is freed while the completion of its bind waits for a full EVD";

@@ -20,7 +20,7 @@ tests! {
     threshold_timeout, 20, "A wait whose threshold is not reached in time loses no event";
     threshold_range, 10, "A threshold that is zero, negative or above the queue length is refused";
     second_waiter_is_refused, 20, "The second waiter of an EVD is refused, and the first waits on";
-    dequeue_during_wait, 20, "A dequeue during a wait takes an event that then still counts as missing for the threshold";
+    dequeue_during_wait, 20, "An event that is dequeued during a wait does not count for its threshold";
     signal_interrupts, 30, "A signal ends a wait with INTERRUPTED_CALL and loses no event";
     unwaitable, 20, "An EVD that becomes unwaitable wakes its waiter with EVD_UNWAITABLE, and refuses others until it is waitable again";
     ia_close_ends_wait, 20, "An abrupt close of the IA ends the waits on its EVDs";

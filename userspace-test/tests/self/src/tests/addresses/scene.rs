@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, done, same};
-use crate::hosts::{Host, ASYNC_QLEN};
+use crate::hosts::{address_command, Host, ASYNC_QLEN};
 use anyhow::{Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, Ia, PortAddress, PortInfo};
 use std::net::IpAddr;
@@ -20,15 +20,6 @@ pub struct Second<'a> {
 fn second_of(network: u8, number: u8) -> [IpAddr; 2] {
     let (net, host) = (u16::from(network), u16::from(number));
     [[10, 8, network, number].into(), [0xfd0a, 8, net, 0, 0, 0, 0, host].into()]
-}
-
-/// Returns the command that adds or deletes an address.
-fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
-    match (address, what) {
-        (IpAddr::V4(_), _) => format!("ip addr {what} {address}/24 dev {netdev}"),
-        (IpAddr::V6(_), "add") => format!("ip addr add {address}/64 dev {netdev} nodad"),
-        (IpAddr::V6(_), _) => format!("ip addr {what} {address}/64 dev {netdev}"),
-    }
 }
 
 impl<'a> Second<'a> {

@@ -24,7 +24,7 @@ tests! {
     small_after_close, 120, "A file whose adapter was closed keeps little memory, however many EVDs the adapter had";
     module, 20, "A file keeps the module loaded, and neither the IA nor its objects";
     other_process, 60, "Another process, of another user, reads and writes by an EVD's file, to its end";
-    removal, 120, "After the device was removed, a read returns what is queued, and then the end";
+    removal, 120, "After the device was removed, a read returns the queued events, then the end of the file";
 }
 
 fn small_after_close(context: &Context) -> Result<()> {

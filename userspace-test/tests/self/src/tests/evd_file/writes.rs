@@ -19,7 +19,7 @@ use std::sync::Arc;
 tests! {
     posts, 20, "A write posts a software event for each word, in their order";
     lengths, 20, "A write of a part of a word, or of words that cannot be read, posts whole words only";
-    full, 20, "A write to a full EVD posts what fits, or fails with EAGAIN, and poll reports no room";
+    full, 20, "A write to a full EVD posts as many events as fit, or fails with EAGAIN, and poll reports no room";
     other_evds, 20, "The file of an EVD without software events cannot be written";
     sleeps_for_room, 60, "A write sleeps until there is room, which a read, a call, a resize or mapped memory make";
     beside_mapped, 120, "A write that waits for room is woken by another process, which takes mapped events without a call";

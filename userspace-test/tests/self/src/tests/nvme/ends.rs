@@ -90,7 +90,7 @@ fn under_writes(
     })
 }
 
-/// Disturbs a thread that writes, and compares the blocks with the disk behind the target.
+/// Disturbs a thread that writes, and compares the blocks with the target's own disk.
 pub fn unnoticed(
     context: &Context,
     target: &Target,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Data of our host, compared with the disk behind the target.
+//! Data of our host, compared with the target's own disk.
 
 use super::{each, io};
 use crate::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Data of hosts, compared with the disk behind the target.
+//! Data of hosts, compared with the target's own disk.
 
 use super::{each, STOCK_HOST};
 use crate::context::Context;

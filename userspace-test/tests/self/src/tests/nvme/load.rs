@@ -63,7 +63,7 @@ impl Load {
         Ok(())
     }
 
-    /// Compares the blocks with the disk behind the target.
+    /// Compares the blocks with the target's own disk.
     fn check(&self, behind: &Disk) -> Result<()> {
         for (thread, written) in self.written.iter().enumerate() {
             let written = written.load(SeqCst);

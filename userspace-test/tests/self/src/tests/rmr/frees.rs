@@ -47,7 +47,7 @@ fn behind_a_send(context: &Context, scene: &Scene) -> Result<Segment> {
     Ok(segment)
 }
 
-pub fn freed_behind_stalled_request(context: &Context) -> Result<()> {
+pub fn freed_with_stalled_bind(context: &Context) -> Result<()> {
     let scene = Scene::new(context)?;
     let segment = behind_a_send(context, &scene)?;
     scene.rmr.free()?;

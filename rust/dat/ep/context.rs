@@ -59,8 +59,8 @@ pub(crate) struct EpContext {
     pub(in crate::dat) async_evd: Arc<Evd>,
     /// EVD of the events that the consumer does not want.
     pub(in crate::dat) sink: Arc<Evd>,
-    /// EpContext of the other EVDs.
-    pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
+    /// Context of all EVDs but the asynchronous one.
+    pub(in crate::dat) evd_context: Arc<evd::EvdContext>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
     /// Number of connections that were established.
@@ -77,7 +77,7 @@ pub(crate) struct EpContext {
 }
 
 impl EpContext {
-    /// Creates the domain of an adapter.
+    /// Creates the state that all Endpoints of an adapter share.
     pub(in crate::dat) fn new(
         ia: Arc<IaBase>,
         receivers: Arc<Receivers>,
@@ -85,9 +85,9 @@ impl EpContext {
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let (eps, srqs) = (receivers.eps.clone(), receivers.srqs.clone());
-        let evd_domain =
+        let evd_context =
             evd::EvdContext::new(receivers, Some(async_evd.clone()), ia.user().clone())?;
-        let sink = Evd::sink(&ia.device()?, evd_domain.clone())?;
+        let sink = Evd::sink(&ia.device()?, evd_context.clone())?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
@@ -96,7 +96,7 @@ impl EpContext {
                 evds,
                 async_evd,
                 sink,
-                evd_domain,
+                evd_context,
                 connections: Atomic::new(0),
                 established: Atomic::new(0),
                 broken: Atomic::new(0),
@@ -143,7 +143,8 @@ pub(in crate::dat) struct Receivers {
 impl Receivers {
     /// Passes a completion of a receive from a Shared Receive Queue to the Endpoint that has taken
     /// it.
-    #[cold]
+    // Kept out of the drain, whose other completions need no SRQ.
+    #[inline(never)]
     fn complete_shared(
         &self,
         evd: &Evd,

@@ -28,7 +28,7 @@ pub(crate) struct PassiveContext {
 }
 
 impl PassiveContext {
-    /// Creates the domain of an adapter.
+    /// Creates the state that all service points of an adapter share.
     pub(in crate::dat) fn new(
         endpoints: Arc<ep::EpContext>,
         crs: Arc<Objects<Cr>>,
