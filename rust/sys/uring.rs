@@ -10,15 +10,18 @@
 
 mod pending;
 mod registry;
+mod task;
 
 pub(crate) use self::{
     pending::{
         start,
-        Pending,
+        Pending, //
+    },
+    registry::Registry,
+    task::{
         RunResult,
         Task, //
     },
-    registry::Registry,
 };
 
 use core::{

@@ -9,8 +9,10 @@
 use super::{
     registry::CommandKey,
     Command,
-    CommandRequest, //
+    CommandRequest,
     Registry,
+    RunResult,
+    Task, //
 };
 use crate::{
     model::{
@@ -19,7 +21,7 @@ use crate::{
             CommandState,
             WakeResult, //
         },
-        footprint::allocation,
+        footprint::allocation, //
     },
     sys::{
         task,
@@ -65,45 +67,9 @@ use kernel::{
     types::ForeignOwnable, //
 };
 
-/// Result of a run.
-pub(crate) enum RunResult {
-    /// The command is complete, with this result.
-    Done(Result<i32>),
-    /// The next wake-up runs the task again.
-    Wait,
-    /// The task is to run again, after other work.
-    Yield,
-}
-
 /// The result of a cancelled command: `ECANCELED`.
 fn cancelled() -> Error {
     Error::from_errno(-(bindings::KDAPL_ECANCELED as i32))
-}
-
-/// Work of a command that may have to wait. Its drop ends the wait, and leaves no state.
-pub(crate) trait Task: Send {
-    /// Lets events call `waker`. Called once, if the first run has ended with [`RunResult::Wait`].
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result;
-
-    /// Runs until the command is complete or has to wait. `expired` means that the time-out has
-    /// passed, and the command is not to wait.
-    ///
-    /// Context: the process that has submitted the command; sleeps for short times only.
-    fn run(&mut self, command: &Command<'_>, expired: bool) -> RunResult;
-
-    /// Returns the time-out.
-    fn deadline(&self) -> Deadline;
-
-    /// Ends a command that cannot wait, because of this error. Returns its result.
-    ///
-    /// Context: as for [`Task::run`].
-    fn refuse(&mut self, error: Error) -> Result<i32>;
 }
 
 /// Fields of [`Pending`] for its owner.
