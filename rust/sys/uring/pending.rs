@@ -26,10 +26,7 @@ use crate::{
     sys::{
         task,
         user::FixedCharge,
-        wait::{
-            Deadline,
-            Wake, //
-        }, //
+        wait::Wake, //
     },
 };
 use core::{
