@@ -3,9 +3,11 @@
 //! Tables of the objects of an Interface Adapter, by handle. Each kind of object has its own table.
 
 mod lookups;
+mod reservation;
 mod storage;
 mod walk;
 
+pub(in crate::dat) use self::reservation::Reservation;
 pub(crate) use self::walk::Until;
 
 use self::storage::Storage;
@@ -162,16 +164,6 @@ pub(crate) struct Objects<T: Object> {
     lookups: Option<RcuTable<T>>,
     /// User that is charged for the objects.
     user: User,
-}
-
-/// Reserved entry for an object that is being created.
-///
-/// Releases the entry on drop, unless [`Reservation::commit`] has put the object there.
-pub(in crate::dat) struct Reservation<T: Object> {
-    objects: Arc<Objects<T>>,
-    handle: Handle,
-    /// Allocation flags.
-    flags: Flags,
 }
 
 impl<T: Object> Objects<T> {
@@ -385,46 +377,5 @@ impl<T: Object> Objects<T> {
     /// Returns the number of objects.
     pub(in crate::dat) fn len(&self) -> u32 {
         self.inner.lock().table.len()
-    }
-}
-
-impl<T: Object> Reservation<T> {
-    /// Returns the handle that the object will have.
-    pub(in crate::dat) fn handle(&self) -> Handle {
-        self.handle
-    }
-
-    /// Puts the object into the table.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES: (device) if the table was closed in the meantime; (memory) without
-    /// memory. The caller then shuts the object down.
-    pub(in crate::dat) fn commit(self, object: Arc<T>) -> DatResult {
-        // The consumer has no handle yet, so no lookup finds the object before it is in the table.
-        self.objects
-            .begin_lookups(self.handle, &object, self.flags)?;
-        let refused = {
-            let mut inner = self.objects.inner.lock();
-            let refused = match inner.closed {
-                true => Err(object),
-                false => inner.table.commit(self.handle, object),
-            };
-            if refused.is_err() {
-                self.objects.end_lookups(self.handle);
-            }
-            refused
-        };
-        refused.map_err(|_| DatError::device())
-    }
-}
-
-impl<T: Object> Drop for Reservation<T> {
-    fn drop(&mut self) {
-        let mut inner = self.objects.inner.lock();
-        inner.abandon(self.handle);
-        let unused = inner.take_unused();
-        drop(inner);
-        drop(unused);
     }
 }
