@@ -191,8 +191,8 @@ impl Evd {
     }
 
     /// Polls all completions that are queued by now. Those for which the ring has no room go to the
-    /// spill. Returns `false` if some may be left: there is no memory for the user, or new ones
-    /// arrive too fast.
+    /// spill. Returns `false` if some may be left: there is no memory, or the user has reached its
+    /// limit, or new ones arrive too fast.
     ///
     /// Completions of freed Endpoints are not spilled: they have no events. Binds end at once. The
     /// memory of the spill is charged to `payer`.

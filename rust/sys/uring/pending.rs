@@ -102,8 +102,7 @@ unsafe impl Send for Pending {}
 unsafe impl Sync for Pending {}
 
 /// Runs the task of a command that is being issued, and makes the command pending if it has to
-/// wait. Then `charge` charges its user for an object with some kilobytes. Returns the value for
-/// io_uring.
+/// wait. `charge` charges its user for an object of some kilobytes. Returns the value for io_uring.
 ///
 /// A command that posts several completions may not run without the lock of its ring, so that it
 /// runs in its task only.
@@ -143,8 +142,7 @@ struct PreparedCommand<T> {
 
 /// Returns the kilobytes of a command that waits.
 fn memory_of<T>() -> u32 {
-    // Widening casts.
-    allocation((size_of::<Pending>() as u64).saturating_add(size_of::<T>() as u64))
+    allocation((size_of::<Pending>().saturating_add(size_of::<T>())) as u64)
 }
 
 impl<T: Task + 'static> PreparedCommand<T> {
