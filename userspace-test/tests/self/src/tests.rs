@@ -121,6 +121,7 @@ mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
+mod unprivileged;
 mod uring;
 pub mod user_device_share;
 pub mod user_limits;
@@ -260,6 +261,7 @@ pub fn all() -> Vec<Test> {
         ia_close::TESTS,
         ia_stat::TESTS,
         ioctl::TESTS,
+        unprivileged::TESTS,
         ioctl_versions::TESTS,
         handles::TESTS,
         faults::TESTS,
