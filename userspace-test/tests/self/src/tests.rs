@@ -51,6 +51,7 @@ mod event_delivery;
 mod event_storm;
 mod example;
 mod extensions;
+mod failed_destroys;
 mod faults;
 mod handles;
 mod handoff;
@@ -306,6 +307,7 @@ pub fn all() -> Vec<Test> {
         kill::TESTS,
         kill_by_state::TESTS,
         module::TESTS,
+        failed_destroys::TESTS,
         device_removal::TESTS,
         uring::removal::TESTS,
         slow_memory::TESTS,
