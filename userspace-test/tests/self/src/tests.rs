@@ -20,6 +20,7 @@ mod completion_flags;
 mod connect;
 mod connect_refusal;
 mod connect_routes;
+mod connect_timer;
 mod connect_without_timeout;
 mod csp;
 mod data_path;
@@ -83,6 +84,7 @@ mod late_completions;
 mod libkdat;
 mod limits;
 pub mod limits_reached;
+mod lingering_ids;
 mod lists;
 mod many_connections;
 mod mapped_empty;
@@ -211,6 +213,7 @@ pub fn all() -> Vec<Test> {
         read_depth::TESTS,
         connect_refusal::TESTS,
         connect_routes::TESTS,
+        connect_timer::TESTS,
         connect_without_timeout::TESTS,
         argument_numbers::TESTS,
         psp::TESTS,
@@ -285,6 +288,7 @@ pub fn all() -> Vec<Test> {
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
+        lingering_ids::TESTS,
         endless_peer::TESTS,
         silent_requests::TESTS,
         iwarp::TESTS,
