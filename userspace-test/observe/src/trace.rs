@@ -14,6 +14,8 @@ const WAKE_UPS: &[&str] = &[
     "workqueue/workqueue_execute_end",
 ];
 
+const WORK: &[&str] = &["workqueue/workqueue_execute_start"];
+
 const ENDPOINTS: &[&str] =
     &["kdapl/kdapl_ep_post", "kdapl/kdapl_ep_complete", "kdapl/kdapl_ep_state"];
 
@@ -122,6 +124,14 @@ impl Recording {
         Self::of(ENDPOINTS)
     }
 
+    /// Records work items.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub fn of_work() -> Result<Self> {
+        Self::of(WORK)
+    }
+
     fn of(events: &'static [&'static str]) -> Result<Self> {
         let root = PathBuf::from("/sys/kernel/tracing/instances");
         if !root.exists() {
@@ -174,12 +184,27 @@ impl Recording {
             .collect()
     }
 
+    /// Returns the functions of the work items of a module since the start. Stops the recording.
+    ///
+    /// # Errors
+    /// Those of [`sleeps`](Self::sleeps).
+    pub fn work_of(&self, module: &str) -> Result<Vec<String>> {
+        Ok(functions_of(&self.stop()?, module))
+    }
+
     fn stop(&self) -> Result<String> {
         fs::write(self.folder.join("tracing_on"), "0")?;
         let text = fs::read_to_string(self.folder.join("trace"))?;
         ensure!(is_whole(&text), "the trace buffer was too small");
         Ok(text)
     }
+}
+
+/// Returns the functions of work items in a trace that are in this module.
+fn functions_of(text: &str, module: &str) -> Vec<String> {
+    let suffix = format!(" [{module}]");
+    let functions = text.lines().filter_map(|line| Some(line.split_once(": function ")?.1));
+    functions.filter_map(|name| name.trim().strip_suffix(&suffix)).map(String::from).collect()
 }
 
 /// Returns whether the trace contains all events that were written to it.
@@ -278,7 +303,7 @@ fn field(fields: &str, name: &str) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_whole, Observer};
+    use super::{functions_of, is_whole, Observer};
 
     const TEXT: &str = "\
 # tracer: nop
@@ -295,6 +320,12 @@ mod tests {
         assert!(is_whole(&format!("{head}48/48   #P:2\n")));
         assert!(!is_whole(&format!("{head}48/49   #P:2\n")));
         assert!(!is_whole("CPU:1 [LOST 7 EVENTS]\n"));
+    }
+
+    #[test]
+    fn work_items_are_of_modules() {
+        assert_eq!(functions_of(TEXT, "rdma_rxe"), ["do_work"]);
+        assert!(functions_of(TEXT, "rxe").is_empty());
     }
 
     #[test]

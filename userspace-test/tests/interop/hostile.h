@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MEMORY		(1 << 20)
+#define MEMORY		(1 << 18)	/* an ordinary user may lock so much for each caller */
 #define QUEUE		64		/* work requests of a queue pair */
 
 struct aim {

@@ -72,14 +72,20 @@ bool make_qp(struct attack *attack)
 	const int access =
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-	attack->pd = ibv_alloc_pd(attack->id->verbs);
-	attack->cq = ibv_create_cq(attack->id->verbs, 2 * QUEUE, NULL, NULL, 0);
+	/* They stay when the queue pair is destroyed. */
+	if (!attack->pd)
+		attack->pd = ibv_alloc_pd(attack->id->verbs);
+	if (!attack->cq)
+		attack->cq = ibv_create_cq(attack->id->verbs, 2 * QUEUE, NULL, NULL, 0);
 	if (!attack->pd || !attack->cq)
 		return false;
-	attack->mr = ibv_reg_mr(attack->pd, memory, sizeof(memory), access);
+	if (!attack->mr)
+		attack->mr = ibv_reg_mr(attack->pd, memory, sizeof(memory), access);
+	if (!attack->mr)
+		return false;
 	attr.send_cq = attr.recv_cq = attack->cq;
 	attack->qp = ibv_create_qp(attack->pd, &attr);
-	return attack->mr && attack->qp && modify(attack, IBV_QPS_INIT);
+	return attack->qp && modify(attack, IBV_QPS_INIT);
 }
 
 /* Writes a header of a wide connection qualifier, valid or invalid. */
@@ -217,6 +223,7 @@ void drop_qp(struct attack *attack)
 	if (attack->qp)
 		ibv_destroy_qp(attack->qp);
 	attack->qp = NULL;
+	attack->ready = false;
 }
 
 /* Destroys the queue pair before the id, or the id before the queue pair. */

@@ -31,7 +31,7 @@ static uint64_t some_place(const struct attack *attack)
 static uint32_t some_length(void)
 {
 	static const uint32_t lengths[] = { 0, 1, 7, 8, 63, 64, 65, 4095, 4096, 4097, 65536,
-					    1 << 20 };
+					    MEMORY };
 
 	return one_in(8) ? below(MEMORY) : lengths[below(one_in(4) ? 12 : 8)];
 }

@@ -4,8 +4,8 @@
  * its own driver from a kernel module, delays the lookup of queue pairs, and
  * holds back the replies to its connects. rmmod restores the device. No
  * registration or connect may be in progress then. It also makes queue pairs
- * fail, keeps them from becoming ready to send, and counts the completions of
- * destroyed queue pairs that are polled.
+ * fail, keeps them from becoming ready to send, counts the completions of
+ * destroyed queue pairs that are polled, and refuses to destroy objects.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -147,6 +147,8 @@ MODULE_PARM_DESC(fail_qp, "anything reports a failure of the latest queue pair")
 
 static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
+	if (disguise_refuses_qp(qp))
+		return -EBUSY;
 	mutex_lock(&latest_lock);
 	if (latest == qp)
 		latest = NULL;
@@ -293,6 +295,7 @@ static int add(struct ib_device *dev)
 	dev->ops.poll_cq = disguise_poll_cq;
 	dev->ops.modify_qp = modify_qp;
 	dev->ops.post_send = post_send;
+	disguise_add_refusals(dev);
 	if (disguise_own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
 	if (disguise_own.iw_connect)
@@ -313,6 +316,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.poll_cq = disguise_own.poll_cq;
 	dev->ops.modify_qp = disguise_own.modify_qp;
 	dev->ops.post_send = disguise_own.post_send;
+	disguise_remove_refusals(dev);
 	dev->ops.iw_get_qp = disguise_own.iw_get_qp;
 	dev->ops.iw_connect = disguise_own.iw_connect;
 }

@@ -20,4 +20,10 @@ void disguise_replace_gone(struct ib_qp *old, struct ib_qp *new);
 /* Polls, and counts the completions of destroyed queue pairs. */
 int disguise_poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc);
 
+/* Returns whether the destruction of a queue pair is to fail. */
+bool disguise_refuses_qp(struct ib_qp *qp);
+/* Wraps the destruction of the other objects, and unwraps it. */
+void disguise_add_refusals(struct ib_device *dev);
+void disguise_remove_refusals(struct ib_device *dev);
+
 #endif

@@ -48,11 +48,30 @@ without_known_complaints() {
 	'
 }
 
+# Prints the console without known complaints, and lists races of others in a file.
+judged() { # LIST
+	tr -d '\r' <"$console" | without_known_complaints | "$vm_dir/lib/races" "$1"
+}
+
+# Ends a guest that goes on after warnings at its first unknown one. Waits until a second check sees
+# it, too: the first may have seen a part of a known one.
+watch_for_splats() { # FILE-WITH-PID
+	local before='' now
+	while sleep 10; do
+		now=$(judged "$console.watched" | grep -m 1 -E "$splat" || true)
+		if [ -n "$now" ] && [ "$now" = "$before" ]; then
+			kill "$(<"$1")"
+			return
+		fi
+		before=$now
+	done
+}
+
 judge() { # STATUS-OF-BOOT: ends this script
 	local status kept=$checkout/build/vm/$kernel-console.log
 	tr -d '\r' <"$console" >"$console.text"
 	status=$(sed -n 's/.*kdapl-guest: exit status \([0-9]*\)$/\1/p' "$console.text" | tail -n 1)
-	without_known_complaints <"$console.text" | "$vm_dir/lib/races" "$console.races" >"$console.judged"
+	judged "$console.races" >"$console.judged"
 	tell_races_of_others "$console.races"
 	if grep -qE "$splat" "$console.judged"; then
 		kept=$(keep "$kept" own)

@@ -35,6 +35,8 @@ pub enum Resource {
     Remote,
     /// A file descriptor other than one of `/dev/kdapl`.
     Fd,
+    /// A window of mapped events.
+    Map,
 }
 
 /// Names of the resources in a program's text.
@@ -54,6 +56,7 @@ pub const RESOURCES: &[(Resource, &str)] = &[
     (Resource::Local, "local"),
     (Resource::Remote, "remote"),
     (Resource::Fd, "fd"),
+    (Resource::Map, "map"),
 ];
 
 /// Slots of each resource.
@@ -274,6 +277,33 @@ pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
     ("FD_WRITE", &[("fd", Kind::Slot(Resource::Fd)), ("pointer", Kind::Cookie)]),
     ("POLL", &[("timeout_ns", Kind::Time)]),
     ("READ", &[]),
+    // Maps an area of an EVD's events into a window; unmaps pages of it. 0 is the valid value of
+    // `pages` and `protection`, and stands for all pages of the window.
+    (
+        "MAP_EVENTS",
+        &[
+            ("evd", Kind::Slot(Resource::Evd)),
+            ("area", Kind::UpTo(2)),
+            ("pages", Kind::UpTo(3)),
+            ("protection", Kind::UpTo(7)),
+            ("private", Kind::UpTo(1)),
+        ],
+    ),
+    (
+        "UNMAP_EVENTS",
+        &[("map", Kind::Slot(Resource::Map)), ("first", Kind::UpTo(3)), ("pages", Kind::UpTo(3))],
+    ),
+    // Takes mapped events without a call; writes to their index.
+    ("TAKE_EVENTS", &[("map", Kind::Slot(Resource::Map)), ("count", Kind::UpTo(8))]),
+    (
+        "SCRIBBLE",
+        &[
+            ("map", Kind::Slot(Resource::Map)),
+            ("from", Kind::UpTo(3)),
+            ("value", Kind::UpTo(130)),
+            ("times", Kind::UpTo(400)),
+        ],
+    ),
     // Of the io_uring of the step's lane: provides buffers for streams; runs the commands whose
     // events have come; closes it.
     ("RING_BUFFERS", &[("address", Kind::Memory), ("length", Kind::Length)]),

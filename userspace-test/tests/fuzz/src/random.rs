@@ -4,6 +4,7 @@
 use crate::abi::{Abi, Field, Layout};
 use crate::kinds::{Kind, Resource, SLOTS};
 use crate::program::{Fields, Program, Step, Value, Way, FILES, LANES, STEPS, WAYS};
+use crate::run::mapped::{WINDOWS, WINDOWS_BYTES};
 use crate::run::memory::{AREA, AREA_BYTES};
 use crate::text::pointed_at;
 
@@ -283,10 +284,11 @@ fn name(random: &mut Random) -> Vec<u8> {
 }
 
 fn address(random: &mut Random) -> u64 {
-    match random.u32(..10) {
+    match random.u32(..12) {
         0 => choose(random, EDGES),
-        1 => AREA + AREA_BYTES - random.u64(..5000),
-        2 => AREA + random.u64(..AREA_BYTES),
+        1 => WINDOWS + 4096 * random.u64(..WINDOWS_BYTES / 4096),
+        2 => AREA + AREA_BYTES - random.u64(..5000),
+        3 => AREA + random.u64(..AREA_BYTES),
         _ => AREA + 4096 * random.u64(..AREA_BYTES / 4096),
     }
 }

@@ -12,6 +12,7 @@
 
 mod calls;
 mod errand;
+pub mod mapped;
 pub mod memory;
 mod process;
 mod ring;

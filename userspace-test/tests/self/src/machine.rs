@@ -240,7 +240,11 @@ pub fn become_user(user: u32) -> Result<()> {
     Ok(())
 }
 
+/// An ordinary user: `nobody`.
+pub const NOBODY: u32 = 65_534;
+
 /// Bits of capabilities.
+pub const CAP_DAC_READ_SEARCH: u32 = 1 << 2;
 pub const CAP_NET_ADMIN: u32 = 1 << 12;
 pub const CAP_SYS_RAWIO: u32 = 1 << 17;
 
@@ -273,6 +277,11 @@ impl KernelLog {
 
     /// Returns all messages since then.
     pub fn rest(mut self) -> Result<String> {
+        self.more()
+    }
+
+    /// Returns the messages since then, or since the previous call.
+    pub fn more(&mut self) -> Result<String> {
         let mut told = String::new();
         // Each read returns one record.
         let mut record = [0; 8192];

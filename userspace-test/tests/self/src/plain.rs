@@ -7,9 +7,11 @@ use crate::end::End;
 use crate::expect::{done, same};
 use crate::harness::skip;
 use crate::hosts::Host;
+use crate::machine::NOBODY;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{DtoOperation, Segment};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 /// A running program whose output is read.
@@ -43,8 +45,17 @@ impl Plain {
     }
 
     pub fn start(host: &Host, program: &str, arguments: &[&str]) -> Result<Self> {
+        Self::start_command(host, program, Command::new(program).args(arguments))
+    }
+
+    /// Starts a program as an ordinary user without capabilities.
+    pub fn start_unprivileged(host: &Host, program: &str, arguments: &[&str]) -> Result<Self> {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        Self::start_command(host, program, command.args(arguments).uid(NOBODY).gid(NOBODY))
+    }
+
+    fn start_command(host: &Host, program: &str, command: &mut Command) -> Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = match host.inside(|| command.spawn())? {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return skip(format!("there is no program '{program}'"));

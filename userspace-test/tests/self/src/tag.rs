@@ -23,6 +23,8 @@ pub enum Tag {
     Nvme,
     /// Checks the output of kdapltest, which is the same on every kernel
     Output,
+    /// Makes the module leak objects, so that it cannot be unloaded
+    Leaks,
 }
 
 impl fmt::Display for Tag {

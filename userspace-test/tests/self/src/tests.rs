@@ -20,6 +20,7 @@ mod completion_flags;
 mod connect;
 mod connect_refusal;
 mod connect_routes;
+mod connect_timer;
 mod connect_without_timeout;
 mod csp;
 mod data_path;
@@ -51,6 +52,7 @@ mod event_delivery;
 mod event_storm;
 mod example;
 mod extensions;
+mod failed_destroys;
 mod faults;
 mod handles;
 mod handoff;
@@ -82,6 +84,7 @@ mod late_completions;
 mod libkdat;
 mod limits;
 pub mod limits_reached;
+mod lingering_ids;
 mod lists;
 mod many_connections;
 mod mapped_empty;
@@ -121,6 +124,7 @@ mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
+mod unprivileged;
 mod uring;
 pub mod user_device_share;
 pub mod user_limits;
@@ -209,6 +213,7 @@ pub fn all() -> Vec<Test> {
         read_depth::TESTS,
         connect_refusal::TESTS,
         connect_routes::TESTS,
+        connect_timer::TESTS,
         connect_without_timeout::TESTS,
         argument_numbers::TESTS,
         psp::TESTS,
@@ -261,6 +266,7 @@ pub fn all() -> Vec<Test> {
         ia_close::TESTS,
         ia_stat::TESTS,
         ioctl::TESTS,
+        unprivileged::TESTS,
         ioctl_versions::TESTS,
         handles::TESTS,
         faults::TESTS,
@@ -283,6 +289,7 @@ pub fn all() -> Vec<Test> {
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
+        lingering_ids::TESTS,
         endless_peer::TESTS,
         silent_requests::TESTS,
         iwarp::TESTS,
@@ -305,6 +312,7 @@ pub fn all() -> Vec<Test> {
         kill::TESTS,
         kill_by_state::TESTS,
         module::TESTS,
+        failed_destroys::TESTS,
         device_removal::TESTS,
         uring::removal::TESTS,
         slow_memory::TESTS,

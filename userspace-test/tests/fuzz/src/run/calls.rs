@@ -2,6 +2,7 @@
 //! Makes the calls of a lane.
 
 use super::errand::Errand;
+use super::mapped::{Window, Wish};
 use super::memory::{self, Message};
 use super::process::Process;
 use super::ring;
@@ -129,12 +130,45 @@ fn system(process: &'static Process, step: &Step, name: &str) {
         "FD_WRITE" => write_word(argument("fd") as i32, argument("pointer")),
         "POLL" => poll(process.file(step.file), argument("timeout_ns")),
         "READ" => read(process.file(step.file)),
+        "MAP_EVENTS" => map_events(process, step),
+        "UNMAP_EVENTS" | "TAKE_EVENTS" | "SCRIBBLE" => {
+            if let Some(window) = Window::at(argument("map")) {
+                use_events(process, step, name, window);
+            }
+        }
         "RING_BUFFERS" => ring::provide(argument("address"), argument("length")),
         "RING_REAP" => ring::reap(),
         "RING_CLOSE" => ring::close(),
         _ => {
             if let Some((address, length)) = range() {
                 change_memory(name, address, length, argument("write"));
+            }
+        }
+    }
+}
+
+fn map_events(process: &Process, step: &Step) {
+    let argument = |path| argument(process, step, path);
+    let wish = Wish {
+        evd: argument("evd"),
+        area: argument("area") & 3,
+        pages: argument("pages") & 3,
+        protection: (argument("protection") & 7) as i32,
+        private: argument("private") & 1 != 0,
+    };
+    let window = Window::number(step.out);
+    window.map(process.file(step.file), &wish);
+    process.shared.set_slot(Resource::Map, step.out, window.address());
+}
+
+fn use_events(process: &Process, step: &Step, name: &str, window: Window) {
+    let argument = |path| argument(process, step, path);
+    match name {
+        "UNMAP_EVENTS" => window.unmap(argument("first"), argument("pages")),
+        "SCRIBBLE" => window.scribble(argument("from"), argument("value"), argument("times")),
+        _ => {
+            for (request, slot) in window.take(argument("count")).into_iter().zip(step.out..) {
+                process.shared.set_slot(Resource::Cr, slot, request);
             }
         }
     }

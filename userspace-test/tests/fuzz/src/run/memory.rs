@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The memory of a program: an area to register and unmap, and the bytes of each message.
 
+use super::mapped::{WINDOWS, WINDOWS_BYTES};
 use crate::abi::{Abi, Action, Field, Layout};
 use crate::kinds::{Kind, Resource};
 use crate::program::{value_of, Fields, Step, Value, Way};
@@ -27,6 +28,7 @@ pub fn map() {
     let lanes = u64::from(crate::program::LANES);
     map_at(SCRATCH, SCRATCH_BYTES * lanes);
     map_at(COMMANDS, COMMAND_BYTES * LANE_COMMANDS * lanes);
+    map_at(WINDOWS, WINDOWS_BYTES);
 }
 
 /// Returns the memory for the message of a step: address and length.

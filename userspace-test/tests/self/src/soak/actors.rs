@@ -2,6 +2,7 @@
 //! Processes of the soak test. They end by themselves or are killed at random, and are replaced.
 
 use crate::context::Context;
+use crate::machine::NOBODY;
 use anyhow::Result;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -12,21 +13,69 @@ use std::time::{Duration, Instant};
 enum Part {
     /// Plays a part with another process, at the same port.
     Play(&'static str),
-    /// Runs a test by its identifier. Its result is ignored: a device may be removed meanwhile.
-    Test(&'static str),
+    /// Runs one of these tests, by its identifier. Its result is ignored: a device may be removed
+    /// meanwhile.
+    Test(&'static [&'static str]),
     /// Attacks the listeners.
     Hostile,
 }
 
+/// Tests of shared receive queues.
+const SRQS: &[&str] = &[
+    "srq_traffic.ends_in_traffic",
+    "srq_traffic.closed_in_traffic",
+    "srq_traffic.lengthened",
+    "srq_traffic.many_endpoints",
+    "srq_ends.under_load",
+];
+/// Tests of remote regions.
+const RMRS: &[&str] = &[
+    "rmr.protection",
+    "rmr.context_ends",
+    "rmr.freed_beside_bind",
+    "rmr.freed_with_full_evd",
+    "rmr.closed_while_bound",
+    "read_to_rmr.follows_bind",
+];
+/// Tests of event files.
+const FILES: &[&str] = &[
+    "evd_file.threads.each_event_once",
+    "evd_file.threads.writers",
+    "evd_file.hostile.vanishing_memory",
+    "evd_file.hostile.frees",
+    "evd_file.hostile.kills",
+];
+/// Tests of commands of io_uring.
+const COMMANDS: &[&str] = &[
+    "uring.ends.kill_under_events",
+    "uring.ends.shared_ring",
+    "uring.cancel.beside_events",
+    "uring.stream.many_events",
+    "uring.hostile.unmapped_in_flight",
+];
+/// Tests of mapped events.
+const MAPPED: &[&str] = &[
+    "mapped_events.every_taker",
+    "mapped_events.scribbled",
+    "mapped_events.outlives",
+    "mapped_empty.nothing_is_lost",
+    "unprivileged.index_beside_writer",
+];
+
 /// At any time, one process of each runs.
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 13] = [
     Part::Play("Server"),
     Part::Play("Client"),
-    Part::Test("ep_model.random_calls"),
-    Part::Test("ep_races.all_calls"),
-    Part::Test("many_connections.connect_storms"),
-    Part::Test("event_storm.each_event_once"),
-    Part::Test("faults.transfers"),
+    Part::Test(&["ep_model.random_calls"]),
+    Part::Test(&["ep_races.all_calls"]),
+    Part::Test(&["many_connections.connect_storms"]),
+    Part::Test(&["event_storm.each_event_once"]),
+    Part::Test(&["faults.transfers"]),
+    Part::Test(SRQS),
+    Part::Test(RMRS),
+    Part::Test(FILES),
+    Part::Test(COMMANDS),
+    Part::Test(MAPPED),
     Part::Hostile,
 ];
 
@@ -98,23 +147,28 @@ impl<'a> Actors<'a> {
     fn command(&self, part: Part) -> Result<Command> {
         let settings = &self.context.settings;
         let seed = self.context.rng().u64(..).to_string();
-        if let Part::Hostile = part {
-            let mut command = Command::new("rdmacm-hostile");
-            let (address, port) =
-                (self.context.server_address().to_string(), self.port.to_string());
-            command.args(["--address", &address, "--port", &port, "--seed", &seed]);
-            command.args(["--port", &libkdapl::sys::KDAPL_SHARED_PORT.to_string()]);
-            return Ok(command);
-        }
         let mut command = Command::new(std::env::current_exe()?);
         match part {
+            Part::Hostile => return Ok(self.hostile(&seed)),
             Part::Play(part) => command.args(["--play", &format!("{part} {} -1", self.port)]),
-            Part::Test(id) => command.args(["--run-one", id, "--stress", "0.3"]),
-            Part::Hostile => &mut command,
+            Part::Test(ids) => {
+                let id = ids[self.context.rng().usize(..ids.len())];
+                command.args(["--run-one", id, "--stress", "0.3"])
+            }
         };
         command.args(["--seed", &seed]).args(settings.layout.arguments());
         command.env("KDAPL_SELFTEST_SCALE", settings.scale.to_string());
         Ok(command)
+    }
+
+    /// Attacks as an ordinary user.
+    fn hostile(&self, seed: &str) -> Command {
+        let mut command = Command::new("rdmacm-hostile");
+        let (address, port) = (self.context.server_address().to_string(), self.port.to_string());
+        command.args(["--address", &address, "--port", &port, "--seed", seed]);
+        command.args(["--port", &libkdapl::sys::KDAPL_SHARED_PORT.to_string()]);
+        command.uid(NOBODY).gid(NOBODY);
+        command
     }
 }
 
@@ -142,7 +196,8 @@ mod unit {
     fn each_test_of_the_soak_exists() {
         let all: Vec<_> = crate::tests::all().iter().map(|test| test.id.to_string()).collect();
         for part in PARTS {
-            if let Part::Test(id) = part {
+            let Part::Test(ids) = part else { continue };
+            for id in ids {
                 assert!(all.iter().any(|known| known == id), "{id}");
             }
         }

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{denied_by_peer, done, refused, same};
 use crate::harness::skip;
-use crate::machine::{become_user, become_user_with, CAP_SYS_RAWIO};
+use crate::machine::{become_user, become_user_with, CAP_SYS_RAWIO, NOBODY};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Buffer, DtoOperation, EpConfig, Error, Ia, Privileges, Segment, Type};
@@ -57,9 +57,6 @@ const REFUSE_MEMORY: [(i32, &str); 9] = [
 /// drivers that were not reviewed.
 const UNSAFE: [(i32, &str); 4] =
     [(0, "unknown"), (15, "hfi1"), (18, "siw"), (22, "one that does not exist yet")];
-
-/// An ordinary user.
-const ORDINARY_USER: u32 = 65_534;
 
 /// Makes the client's device pass for one of this driver, or of its own for -1, until dropped.
 fn disguised(context: &Context, driver: i32) -> Result<Loaded> {
@@ -134,21 +131,21 @@ fn is_listed_as_restricted(context: &Context) -> Result<bool> {
 fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
     for (driver, name) in UNSAFE {
         let disguise = disguised(context, driver)?;
-        let outcome = open_as(context, || become_user(ORDINARY_USER))?;
+        let outcome = open_as(context, || become_user(NOBODY))?;
         refused(outcome, Type::PRIVILEGES_VIOLATION).with_context(|| name.to_string())?;
         ensure!(is_listed_as_restricted(context)?, "{name} is not listed as restricted");
-        open_as(context, || become_user_with(ORDINARY_USER, CAP_SYS_RAWIO))??;
+        open_as(context, || become_user_with(NOBODY, CAP_SYS_RAWIO))??;
         context.open()?;
         disguise.unload()?;
     }
     for (driver, name) in TAKE_MEMORY.into_iter().chain([(5, "mthca"), (9, "irdma"), (12, "hns")]) {
         let disguise = disguised(context, driver)?;
-        open_as(context, || become_user(ORDINARY_USER))?.with_context(|| name.to_string())?;
+        open_as(context, || become_user(NOBODY))?.with_context(|| name.to_string())?;
         ensure!(!is_listed_as_restricted(context)?, "{name} is listed as restricted");
         disguise.unload()?;
     }
     // The device without disguise.
-    let outcome = open_as(context, || become_user(ORDINARY_USER))?;
+    let outcome = open_as(context, || become_user(NOBODY))?;
     if context.client.is_siw() {
         return refused(outcome, Type::PRIVILEGES_VIOLATION);
     }
@@ -159,8 +156,7 @@ fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
 /// of an ordinary user's open.
 pub fn opened_as_siw(context: &Context) -> Result<(bool, Result<(), Error>)> {
     let disguise = disguised(context, 18)?;
-    let outcome =
-        (is_listed_as_restricted(context)?, open_as(context, || become_user(ORDINARY_USER))?);
+    let outcome = (is_listed_as_restricted(context)?, open_as(context, || become_user(NOBODY))?);
     disguise.unload()?;
     Ok(outcome)
 }

@@ -136,7 +136,7 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     let address = context.server_address().to_string();
     let mut arguments = vec!["--address", &address, "--seed", &seed, "--seconds", &seconds];
     ports.iter().for_each(|port| arguments.extend(["--port", port]));
-    let mut peer = Plain::start(&context.client, "rdmacm-hostile", &arguments)?;
+    let mut peer = Plain::start_unprivileged(&context.client, "rdmacm-hostile", &arguments)?;
     let mut transfers = 0;
     while peer.is_running()? {
         victim.serve()?;

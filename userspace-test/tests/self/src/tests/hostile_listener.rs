@@ -240,7 +240,7 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
         let text = (port.to_string(), (seed + number).to_string(), seconds.to_string());
         let arguments = ["--listen", "--address", &address, "--port", &text.0];
         let arguments = [&arguments[..], &["--seed", &text.1, "--seconds", &text.2]].concat();
-        let mut peer = Plain::start(&context.server, "rdmacm-hostile", &arguments)?;
+        let mut peer = Plain::start_unprivileged(&context.server, "rdmacm-hostile", &arguments)?;
         peer.says(&format!("listening {port}"))?;
         peers.push(peer);
         ports.push(port);

@@ -337,7 +337,7 @@ fn other_file_operations(context: &Context) -> Result<()> {
     ia.query().map(drop).context("the IA is gone")
 }
 
-fn random_messages(context: &Context) -> Result<()> {
+pub fn random_messages(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.create_evd(libkdapl::EvdFlags::SOFTWARE, 4)?;
     let calls = all();

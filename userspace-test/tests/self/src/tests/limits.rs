@@ -32,7 +32,7 @@ fn create_region(ia: &Ia, pz: u64, address: u64, length: u64) -> Result<(), Erro
     raw::call(ia.device(), call::LMR_CREATE, &mut message)
 }
 
-fn region_lengths(context: &Context) -> Result<()> {
+pub fn region_lengths(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let pz = ia.create_pz()?;
     let buffer = Buffer::new(8192)?;
@@ -183,7 +183,7 @@ fn overwrite<M: Message>(end: &End, call: Call<M>, good: &M) -> Result<()> {
     Ok(())
 }
 
-fn extreme_words(context: &Context) -> Result<()> {
+pub fn extreme_words(context: &Context) -> Result<()> {
     let fresh = || End::new(&context.open()?, Shape { memory: 4096, ..Shape::default() });
     let segment = |end: &End| {
         let part = end.lmr.segment(0, 64);

@@ -127,6 +127,11 @@ impl SmallEps {
         Ok(Self { eps, srq, dtos, connect, lmr, _pz: pz })
     }
 
+    /// Returns the EVD of the endpoints' connection events.
+    pub(super) fn connections(&self) -> &Evd {
+        &self.connect
+    }
+
     pub(super) fn all(&self, context: &Context, event: ConnectionEvent) -> Result<()> {
         for number in 0..self.eps.len() {
             connection(&context.next(&self.connect)?, event)

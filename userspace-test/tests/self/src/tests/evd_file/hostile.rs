@@ -114,7 +114,7 @@ fn passes_wake_up_on(context: &Context) -> Result<()> {
     same("the stopped read", stopped.join()?, Ok(length))
 }
 
-fn vanishing_memory(context: &Context) -> Result<()> {
+pub fn vanishing_memory(context: &Context) -> Result<()> {
     let (evd, file) = with_file(context, 64)?;
     let total = context.count(5_000);
     let buffer = Buffer::new(8192)?;
@@ -162,7 +162,7 @@ fn vanishing_memory(context: &Context) -> Result<()> {
     empty(&evd)
 }
 
-fn frees(context: &Context) -> Result<()> {
+pub fn frees(context: &Context) -> Result<()> {
     let operations = AtomicU64::new(0);
     for round in 0..context.count(200).max(20) {
         let ia = context.open()?;
@@ -208,7 +208,7 @@ fn frees(context: &Context) -> Result<()> {
     no_objects_left(context.settings.scale)
 }
 
-fn kills(context: &Context) -> Result<()> {
+pub fn kills(context: &Context) -> Result<()> {
     for round in 0..context.count(20).max(3) {
         let ia = context.open()?;
         let evd = ia.create_evd(EvdFlags::SOFTWARE, 16)?;
@@ -235,7 +235,7 @@ fn kills(context: &Context) -> Result<()> {
     no_objects_left(context.settings.scale)
 }
 
-fn index_beside_writer(context: &Context) -> Result<()> {
+pub fn index_beside_writer(context: &Context) -> Result<()> {
     let mut rng = context.rng();
     for _ in 0..context.count(50).max(10) {
         let (evd, file) = with_file(context, 8)?;

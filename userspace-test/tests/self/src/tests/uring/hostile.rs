@@ -63,7 +63,7 @@ const CHANGES: [(&str, ChangeMessage); 4] = [
     ("a wrong size", |bytes| bytes.set_u32(0, 17)),
 ];
 
-fn same_answers(context: &Context) -> Result<()> {
+pub fn same_answers(context: &Context) -> Result<()> {
     let before = objects()?;
     let device = Device::open()?;
     let with_ia = context.open()?;
@@ -98,7 +98,7 @@ fn same_answers(context: &Context) -> Result<()> {
     context.until("the objects are as before", || Ok(objects()? == before))
 }
 
-fn malformed_entries(context: &Context) -> Result<()> {
+pub fn malformed_entries(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     let post = kdapl_evd_post_se {
@@ -173,7 +173,7 @@ impl Drop for Pages {
 
 const WRITABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
-fn bad_addresses(context: &Context) -> Result<()> {
+pub fn bad_addresses(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     evd.post_se(1)?;
     let mut ring = IoUring::new(8)?;
@@ -195,7 +195,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
     same("the event is left", take(&evd)?, 1)
 }
 
-fn malformed_streams(context: &Context) -> Result<()> {
+pub fn malformed_streams(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     let good = stream_message(&evd);
@@ -228,7 +228,7 @@ fn malformed_streams(context: &Context) -> Result<()> {
     Ok(evd.free()?)
 }
 
-fn unmapped_in_flight(context: &Context) -> Result<()> {
+pub fn unmapped_in_flight(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     let op = EVD_WAIT.request();
@@ -244,7 +244,7 @@ fn unmapped_in_flight(context: &Context) -> Result<()> {
     Ok(evd.free()?)
 }
 
-fn bad_buffers(context: &Context) -> Result<()> {
+pub fn bad_buffers(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     let memory = Pages::new(1, WRITABLE)?;
@@ -267,7 +267,7 @@ fn bad_buffers(context: &Context) -> Result<()> {
     Ok(evd.free()?)
 }
 
-fn overflow(context: &Context) -> Result<()> {
+pub fn overflow(context: &Context) -> Result<()> {
     // Two completions have room, and the third ends a stream.
     const EVENTS: u64 = 63;
     let evd = software(context, 64)?;
