@@ -240,6 +240,8 @@ pub const LIMITS: &[&str] = &[
     "user_queue_pairs",
     "user_device_share",
     "user_driver_memory_mb",
+    "user_module_memory_mb",
+    "user_port_share",
 ];
 
 /// Actions of a program besides the ioctls, with their arguments.
