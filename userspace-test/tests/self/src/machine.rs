@@ -14,12 +14,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const OBJECTS: &str = "/sys/kernel/debug/kdapl/objects";
-/// Returns whether the kernel has KASAN. Emulated, it delays a packet by tens of milliseconds.
-pub fn has_kasan() -> bool {
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    symbols.lines().any(|line| line.ends_with(" kasan_report"))
-}
-
 /// Time within which the objects of a process are freed after its end (times the scale).
 const TEARDOWN: Duration = Duration::from_secs(10);
 
@@ -111,6 +105,12 @@ pub fn stacks(pid: u32) -> String {
         text += &read("stack");
     }
     text
+}
+
+/// Returns whether the kernel has KASAN. Emulated, it delays a packet by tens of milliseconds.
+pub fn has_kasan() -> bool {
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| line.ends_with(" kasan_report"))
 }
 
 /// Runs a command. It must succeed.

@@ -22,8 +22,8 @@ tests! {
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(100);
 
-/// Most work items of the module in a second. An adapter drains its EVDs several times; a timer that
-/// starts itself again after two ticks makes fifty or more.
+/// Most work items of the module in a second. An adapter drains its EVDs several times; a timer
+/// that starts itself again after two ticks makes fifty or more.
 const FEW: u64 = 15;
 
 /// Connects with the short time-out, without an answer.
