@@ -16,6 +16,8 @@ tests! {
     after_reset, 60, "The timer of a connect before a reset runs once";
     in_next_attempt, 60, "The timer of an abandoned connect does not wake the next one again and again";
     after_established, 60, "The timer of a connect that was established runs once";
+    after_time_out, 60, "The timer of a connect that has timed out runs once";
+    beside_abandon, 120, "Timers that run beside the end of their attempts do not run again and again";
 }
 
 /// Time-out of the attempt whose timer is left, and of later ones.
@@ -85,4 +87,37 @@ fn after_established(context: &Context) -> Result<()> {
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
     }
     is_quiet(context, &ends, time, EpState::Connected)
+}
+
+fn after_time_out(context: &Context) -> Result<()> {
+    let ends = connecting(context)?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::TimedOut)?;
+    is_quiet(context, &ends, SHORT, EpState::Disconnected)
+}
+
+/// Abandons attempts at about the time at which their timers run. Every second one is followed by
+/// another attempt.
+fn beside_abandon(context: &Context) -> Result<()> {
+    const ATTEMPTS: u32 = 32;
+    let time = Duration::from_millis(20);
+    let ends = ends(context)?;
+    let mut eps = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        let ep = ends.client.another_ep()?;
+        let connect =
+            |time| ep.connect(context.server_address(), ends.listener.port, Some(time), &[]);
+        connect(time)?;
+        // The timer counts in ticks, and is late by up to two.
+        std::thread::sleep(time + Duration::from_millis(1) * attempt - Duration::from_millis(2));
+        // It may have timed out.
+        let _ = ep.disconnect(Close::Abrupt);
+        context.next(&ends.client.connect)?;
+        if attempt % 2 == 1 {
+            ep.reset()?;
+            connect(LONG)?;
+        }
+        eps.push(ep);
+    }
+    let state = ends.client.ep.status()?.state;
+    is_quiet(context, &ends, time, state)
 }
