@@ -31,6 +31,9 @@ pub struct Selection {
     /// Leaves out tests that may take longer than that (where the kernel is as fast as usual)
     #[arg(long, value_name = "SECONDS")]
     within: Option<u64>,
+    /// Leaves out tests that take no longer than that: those that --within selects
+    #[arg(long, value_name = "SECONDS")]
+    beyond: Option<u64>,
     /// Runs only every Nth test from the Kth on: with all K up to N, each test once
     #[arg(long, value_name = "K/N", value_parser = part)]
     part: Option<(usize, usize)>,
@@ -42,10 +45,11 @@ impl Selection {
     pub fn choose(&self, all: &[Test]) -> Result<Vec<Test>> {
         self.check(all)?;
         let longest = self.within.map_or(Duration::MAX, Duration::from_secs);
+        let shortest = self.beyond.map_or(Duration::ZERO, Duration::from_secs);
         let (part, parts) = self.part.unwrap_or((1, 1));
         let chosen = all.iter().filter(|test| self.is_asked_for(test) && !self.is_left_out(test));
-        let short = chosen.filter(|test| test.limit <= longest);
-        let tests: Vec<_> = short.skip(part - 1).step_by(parts).copied().collect();
+        let timely = chosen.filter(|test| shortest < test.limit && test.limit <= longest);
+        let tests: Vec<_> = timely.skip(part - 1).step_by(parts).copied().collect();
         ensure!(!tests.is_empty(), "the options leave no test; --list alone lists all of them");
         Ok(tests)
     }
@@ -155,6 +159,14 @@ mod unit {
         parts.sort_unstable();
         all.sort_unstable();
         assert_eq!(parts, all);
+    }
+
+    #[test]
+    fn the_short_and_the_long_are_the_whole() {
+        let short = chosen(&["--within", "60"]).unwrap();
+        let long = chosen(&["--beyond", "60"]).unwrap();
+        assert!(long.iter().all(|id| !short.contains(id)));
+        assert_eq!(short.len() + long.len(), chosen(&[]).unwrap().len());
     }
 
     #[test]
