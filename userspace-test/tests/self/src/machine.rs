@@ -11,6 +11,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const OBJECTS: &str = "/sys/kernel/debug/kdapl/objects";
@@ -109,8 +110,12 @@ pub fn stacks(pid: u32) -> String {
 
 /// Returns whether the kernel has KASAN. Emulated, it delays a packet by tens of milliseconds.
 pub fn has_kasan() -> bool {
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    symbols.lines().any(|line| line.ends_with(" kasan_report"))
+    // An emulated kernel takes seconds for the list.
+    static HAS_KASAN: LazyLock<bool> = LazyLock::new(|| {
+        let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        symbols.lines().any(|line| line.ends_with(" kasan_report"))
+    });
+    *HAS_KASAN
 }
 
 /// Runs a command. It must succeed.
