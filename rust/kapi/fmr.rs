@@ -178,7 +178,9 @@ export! {
     ) {
         // SAFETY: Every bit pattern is a valid cookie.
         let cookie = unsafe { cookie.as_64 };
-        with_lmr_and_ep(lmr, ep, |ia, both, context| ia.invalidate_lmr(both, cookie, flags, context))
+        with_lmr_and_ep(lmr, ep, |ia, both, context| {
+            ia.invalidate_lmr(both, cookie, flags, context)
+        })
     }
 
     /// `dat_ia_reserved_lmr`.

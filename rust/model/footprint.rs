@@ -107,9 +107,14 @@ pub(crate) fn identifier() -> u32 {
 
 /// Returns the kilobytes of an allocation of this module. The allocator gives a power of two of
 /// bytes, or of pages if it is large.
-pub(crate) fn allocation(bytes: u64) -> u32 {
+pub(crate) fn allocation(bytes: usize) -> u32 {
     match bytes {
         0 => 0,
-        _ => kilobytes(bytes.checked_next_power_of_two().unwrap_or(u64::MAX)),
+        // Widening cast.
+        _ => kilobytes(
+            (bytes as u64)
+                .checked_next_power_of_two()
+                .unwrap_or(u64::MAX),
+        ),
     }
 }

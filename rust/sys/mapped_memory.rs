@@ -110,9 +110,7 @@ impl MappedMemory {
     ///
     /// `ENOMEM`, also above the user's limit.
     pub(crate) fn new(user: &User) -> Result<Self> {
-        // Widening cast.
-        let page = allocation(PAGE_SIZE as u64);
-        let charge = user.hold(Item::ModuleMemory, page.saturating_mul(3));
+        let charge = user.hold(Item::ModuleMemory, allocation(PAGE_SIZE).saturating_mul(3));
         let this = Self {
             _charge: charge.map_err(|_| ENOMEM)?,
             ring: SharedPage::new()?,

@@ -78,8 +78,7 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
 
 /// Returns the kilobytes of an object without its arrays.
 fn memory_of<T>() -> u32 {
-    // Widening cast.
-    allocation(size_of::<T>() as u64)
+    allocation(size_of::<T>())
 }
 
 /// Fields of [`Objects`] protected by its lock.

@@ -74,8 +74,8 @@ impl Ia {
         registered.map_err(|error| self.error_in(error, context))
     }
 
-    /// Returns the error to report: see [`IaBase::removal_or`](crate::dat::base::IaBase::removal_or),
-    /// which sleeps.
+    /// Returns the error to report: the removal of the device, if it was removed. In atomic context
+    /// the device cannot be asked.
     fn error_in(&self, error: DatError, context: CallContext) -> DatError {
         match context {
             CallContext::Process => self.base.removal_or(error),

@@ -142,7 +142,7 @@ struct PreparedCommand<T> {
 
 /// Returns the kilobytes of a command that waits.
 fn memory_of<T>() -> u32 {
-    allocation((size_of::<Pending>().saturating_add(size_of::<T>())) as u64)
+    allocation(size_of::<Pending>().saturating_add(size_of::<T>()))
 }
 
 impl<T: Task + 'static> PreparedCommand<T> {

@@ -19,7 +19,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// ChargedArray of which a user is charged for the capacity, until the drop.
+/// Array of which a user is charged for the capacity, until the drop.
 ///
 /// The drop frees memory, so it must not happen with a spinlock held.
 pub(crate) struct ChargedArray<T> {
@@ -110,9 +110,7 @@ impl<T> ChargedArray<T> {
 
 /// Charges a user for `capacity` elements.
 fn charge<T>(user: &User, capacity: usize) -> Result<Option<FixedCharge>> {
-    // Widening casts.
-    let bytes = (capacity as u64).saturating_mul(size_of::<T>() as u64);
-    let amount = allocation(bytes);
+    let amount = allocation(capacity.saturating_mul(size_of::<T>()));
     (amount != 0)
         .then(|| user.hold(Item::ModuleMemory, amount))
         .transpose()

@@ -26,9 +26,7 @@ MODULE_PARM_DESC(refused, "objects that were not destroyed");
 
 /* The latest refused object of each kind that has callbacks. */
 static DEFINE_MUTEX(refused_lock);
-static struct ib_qp *refused_qp;
-static struct ib_cq *refused_cq;
-static struct ib_srq *refused_srq;
+static void *refused_qp, *refused_cq, *refused_srq;
 
 static bool refuses(int kind, const void *uobject)
 {
@@ -38,13 +36,18 @@ static bool refuses(int kind, const void *uobject)
 	return true;
 }
 
+static void remember(void **latest, void *object)
+{
+	mutex_lock(&refused_lock);
+	*latest = object;
+	mutex_unlock(&refused_lock);
+}
+
 bool disguise_refuses_qp(struct ib_qp *qp)
 {
 	if (qp->qp_type != IB_QPT_RC || !refuses(REFUSE_QP, qp->uobject))
 		return false;
-	mutex_lock(&refused_lock);
-	refused_qp = qp;
-	mutex_unlock(&refused_lock);
+	remember(&refused_qp, qp);
 	return true;
 }
 
@@ -52,9 +55,7 @@ static int destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
 	if (!refuses(REFUSE_CQ, cq->uobject))
 		return disguise_own.destroy_cq(cq, udata);
-	mutex_lock(&refused_lock);
-	refused_cq = cq;
-	mutex_unlock(&refused_lock);
+	remember(&refused_cq, cq);
 	return -EBUSY;
 }
 
@@ -62,9 +63,7 @@ static int destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 {
 	if (!refuses(REFUSE_SRQ, srq->uobject))
 		return disguise_own.destroy_srq(srq, udata);
-	mutex_lock(&refused_lock);
-	refused_srq = srq;
-	mutex_unlock(&refused_lock);
+	remember(&refused_srq, srq);
 	return -EBUSY;
 }
 
@@ -83,35 +82,38 @@ static int dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 	return -EBUSY;
 }
 
-static void call_back_qp(void)
+static void call_back_qp(struct ib_qp *qp)
 {
 	struct ib_event event = { .event = IB_EVENT_QP_FATAL };
 
-	if (!refused_qp)
-		return;
-	event.device = refused_qp->device;
-	event.element.qp = refused_qp;
-	refused_qp->event_handler(&event, refused_qp->qp_context);
+	event.device = qp->device;
+	event.element.qp = qp;
+	qp->event_handler(&event, qp->qp_context);
 }
 
-static void call_back_srq(void)
+static void call_back_srq(struct ib_srq *srq)
 {
 	struct ib_event event = { .event = IB_EVENT_SRQ_LIMIT_REACHED };
 
-	if (!refused_srq)
-		return;
-	event.device = refused_srq->device;
-	event.element.srq = refused_srq;
-	refused_srq->event_handler(&event, refused_srq->srq_context);
+	event.device = srq->device;
+	event.element.srq = srq;
+	srq->event_handler(&event, srq->srq_context);
+}
+
+static void call_back_cq(struct ib_cq *cq)
+{
+	cq->comp_handler(cq, cq->cq_context);
 }
 
 static int call_back(const char *text, const struct kernel_param *param)
 {
 	mutex_lock(&refused_lock);
-	call_back_qp();
-	call_back_srq();
+	if (refused_qp)
+		call_back_qp(refused_qp);
+	if (refused_srq)
+		call_back_srq(refused_srq);
 	if (refused_cq)
-		refused_cq->comp_handler(refused_cq, refused_cq->cq_context);
+		call_back_cq(refused_cq);
 	mutex_unlock(&refused_lock);
 	return 0;
 }

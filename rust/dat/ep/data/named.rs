@@ -90,20 +90,11 @@ impl Named {
             .max_request_iov
             .max(attr.max_rdma_read_iov)
             .max(attr.max_rdma_write_iov);
+        let user = context.ia.user();
         // An atomic operation has a segment whatever the attributes are.
-        this.requests.0 = contexts(
-            context.ia.user(),
-            attr.max_request_dtos,
-            request_iov.max(1),
-            flags,
-        )?;
+        this.requests.0 = contexts(user, attr.max_request_dtos, request_iov.max(1), flags)?;
         if srq.is_none() {
-            this.receives.0 = contexts(
-                context.ia.user(),
-                attr.max_recv_dtos,
-                attr.max_recv_iov,
-                flags,
-            )?;
+            this.receives.0 = contexts(user, attr.max_recv_dtos, attr.max_recv_iov, flags)?;
         }
         Ok(this)
     }

@@ -90,7 +90,7 @@ fn an_allocation_is_a_power_of_two() {
         (1025, 2),
         (2049, 4),
         (5 << 20, 8 << 10),
-        (u64::MAX, u32::MAX),
+        (usize::MAX, u32::MAX),
     ] {
         assert_eq!(allocation(bytes), kilobytes, "{bytes}");
     }

@@ -6,6 +6,7 @@ use crate::end::{End, Shape};
 use crate::machine::{become_user_with, CAP_SYS_RAWIO};
 use crate::peer::Peer;
 use anyhow::{bail, ensure, Context as _, Result};
+use clap::ValueEnum;
 use libkdapl::{Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, PspOptions, Pz, Type};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub fn become_tenant() -> Result<()> {
 }
 
 /// The part of a tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Role {
     /// Listens, and leaves requests unanswered.
     Listener,
@@ -48,22 +49,6 @@ pub(super) enum Role {
     Ports,
 }
 
-const ROLES: [Role; 13] = [
-    Role::Listener,
-    Role::Adapters,
-    Role::AdaptersElsewhere,
-    Role::Objects,
-    Role::ServicePoints,
-    Role::QueuePairs,
-    Role::DriverMemory,
-    Role::EventQueues,
-    Role::Resizes,
-    Role::Slots,
-    Role::Receives,
-    Role::Connects,
-    Role::Ports,
-];
-
 /// Starts a tenant, and waits until it is ready. Returns the number of its objects.
 pub(super) fn start(context: &Context, role: Role, port: u64) -> Result<(Peer, u64)> {
     let mut peer = Peer::play(context, &format!("Tenant {port} {}", role as i64))?;
@@ -75,8 +60,8 @@ pub(super) fn start(context: &Context, role: Role, port: u64) -> Result<(Peer, u
 
 /// Runs as the tenant.
 pub fn tenant(context: &Context, port: u64, role: i64) -> Result<()> {
-    let role =
-        ROLES.into_iter().find(|other| *other as i64 == role).context("the role is unknown")?;
+    let named = |other: &&Role| **other as i64 == role;
+    let role = *Role::value_variants().iter().find(named).context("the role is unknown")?;
     let host = if role == Role::Connects { &context.client } else { &context.server };
     host.settle()?;
     become_tenant()?;
