@@ -69,7 +69,6 @@ use self::{
     connect::{
         Connection,
         HeldQueue,
-        PeerDisconnectTime,
         Target, //
     },
     data::{

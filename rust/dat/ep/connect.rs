@@ -22,6 +22,5 @@ pub(super) use self::{
         Connection,
         Target, //
     },
-    held_receives::HeldQueue,
-    peer_disconnect::PeerDisconnectTime, //
+    held_receives::HeldQueue, //
 };

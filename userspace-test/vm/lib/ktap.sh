@@ -13,9 +13,11 @@ ktap_diagnostics() { # LINES
 	tail -n "$1" | sed 's/^/# /'
 }
 
-ktap_result() { # STATUS NAME
-	local not=''
+# Prints a result. The time of a test, since SECONDS was START, is for readers.
+ktap_result() { # STATUS NAME [START]
+	local not='' time=''
 	[ "$1" = 0 ] || not='not '
+	[ -z "${3:-}" ] || time=" # time=$((SECONDS - $3))s"
 	ktap_tests=$((ktap_tests + 1))
-	echo "${not}ok $ktap_tests $2"
+	echo "${not}ok $ktap_tests $2$time"
 }

@@ -6,10 +6,7 @@ use super::repeat::Repeat;
 use crate::{
     dat::{
         base::PrivateData,
-        ep::{
-            PeerDisconnectTime,
-            Qos, //
-        },
+        ep::Qos,
         prelude::*, //
     },
     model::keepalive::Keepalive,
@@ -54,8 +51,8 @@ pub(in crate::dat::ep) struct Connection {
     /// Time at which the attempt ends with TIMED_OUT.
     pub(in crate::dat::ep) deadline: Deadline,
     pub(in crate::dat::ep) repeat: Repeat,
-    /// Time at which the peer disconnected.
-    pub(in crate::dat::ep) peer_disconnect_time: Option<PeerDisconnectTime>,
+    /// Ticks for which the end by the peer's disconnect still waits for acknowledgements.
+    pub(in crate::dat::ep) grace_ticks: usize,
     /// Time at which the completion of the last message was drained.
     pub(in crate::dat::ep) last_receive: Option<Jiffies>,
     /// The peer has sent the connection request.
@@ -81,11 +78,18 @@ impl Connection {
             read_depth: None,
             deadline: Deadline::Never,
             repeat: Repeat::new(Qos::BestEffort),
-            peer_disconnect_time: None,
+            grace_ticks: 0,
             last_receive: None,
             is_passive: false,
             keepalive: Keepalive::default(),
             seen_receive: None,
         }
+    }
+
+    /// Takes one of the grace ticks. Returns whether one was left.
+    pub(in crate::dat::ep) fn spend_grace_tick(&mut self) -> bool {
+        let left = self.grace_ticks.checked_sub(1);
+        self.grace_ticks = left.unwrap_or(0);
+        left.is_some()
     }
 }

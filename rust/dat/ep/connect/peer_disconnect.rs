@@ -7,6 +7,10 @@
 //! disconnect may be faster. If it stopped the QP at once, a request that has reached the peer
 //! would be reported as flushed. So the connection stays for a short time while requests are
 //! outstanding.
+//!
+//! The time is counted in runs of the work item, of which there is one for each tick. A processor
+//! that did something else meanwhile has not processed the acknowledgements either, and its clock
+//! would end the delay at once.
 
 use crate::{
     dat::{
@@ -22,18 +26,12 @@ use crate::{
 };
 use kernel::{
     impl_has_delayed_work,
-    time::{
-        Instant,
-        Monotonic, //
-    },
+    time::msecs_to_jiffies,
     workqueue::WorkItem, //
 };
 
-/// Milliseconds to wait for acknowledgements after a disconnect.
-const GRACE_MS: i64 = 40;
-
-/// Time at which a peer has disconnected.
-pub(in crate::dat::ep) type PeerDisconnectTime = Instant<Monotonic>;
+/// Milliseconds to wait for acknowledgements after a disconnect, on an idle processor.
+const GRACE_MS: u32 = 40;
 
 impl Ep {
     /// Ends the connection because the peer has disconnected, once the requests have completed or
@@ -44,7 +42,7 @@ impl Ep {
             let mut inner = self.inner.lock();
             let stood = inner.owns(id) && inner.phase.is_connected();
             if stood {
-                inner.connection.peer_disconnect_time = Some(PeerDisconnectTime::now());
+                inner.connection.grace_ticks = msecs_to_jiffies(GRACE_MS);
             }
             stood
         };
@@ -73,9 +71,7 @@ impl WorkItem<PEER_DISCONNECT> for Ep {
         let stays = {
             let mut inner = this.inner.lock();
             this.close_end_if_connected(&mut inner);
-            let waits = |left: PeerDisconnectTime| left.elapsed().as_millis() < GRACE_MS;
-            inner.requests.outstanding() != 0
-                && inner.connection.peer_disconnect_time.is_some_and(waits)
+            inner.requests.outstanding() != 0 && inner.connection.spend_grace_tick()
         };
         if stays {
             this.recheck_after(1);

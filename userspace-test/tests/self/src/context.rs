@@ -22,6 +22,11 @@ const QUIET: Duration = Duration::from_millis(60);
 /// Time in which two threads wake each other on a usual machine.
 const USUAL: Duration = Duration::from_micros(20);
 
+/// Effort below which a test tries a part of each table only.
+const EFFORT_OF_WHOLE_TABLES: f64 = 0.1;
+/// The inverse of that part.
+const TABLE_DIVISOR: usize = 3;
+
 /// Options of the whole run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -236,6 +241,20 @@ impl Context {
     /// Returns `usual` times the effort, divided by the scale; at least 1.
     pub fn count(&self, usual: u64) -> u64 {
         ((usual as f64 * self.settings.effort / self.settings.scale) as u64).max(1)
+    }
+
+    /// Returns whether tests try a part of each table only.
+    pub fn is_brief(&self) -> bool {
+        self.settings.effort < EFFORT_OF_WHOLE_TABLES
+    }
+
+    /// Returns all rows of a table, or in a brief run a random third, in their order. Of a table
+    /// with rows it returns at least one.
+    pub fn sample<'a, T>(&self, table: &'a [T]) -> Vec<&'a T> {
+        let count = if self.is_brief() { table.len().div_ceil(TABLE_DIVISOR) } else { table.len() };
+        let mut chosen = self.rng().choose_multiple(0..table.len(), count);
+        chosen.sort_unstable();
+        chosen.into_iter().map(|index| &table[index]).collect()
     }
 
     pub fn scaled(&self, usual: Duration) -> Duration {

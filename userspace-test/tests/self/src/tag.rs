@@ -23,6 +23,8 @@ pub enum Tag {
     Nvme,
     /// Checks the output of kdapltest, which is the same on every kernel
     Output,
+    /// Takes minutes on a kernel that checks each access of memory
+    Long,
     /// Makes the module leak objects, so that it cannot be unloaded
     Leaks,
 }

@@ -53,7 +53,7 @@ fn listen(side: &Side, endpoints: EpCreator, requests: i32) -> Result<(Psp, Evd)
 }
 
 fn requests_are_charged_to_listener(context: &Context) -> Result<()> {
-    const REQUESTS: i32 = 200;
+    let count = if context.is_brief() { 50 } else { 200 };
     /// Minimum of a request. It is more than its private data, which are kept.
     const MIN_REQUEST_BYTES: u64 = 128;
     /// Minimum of the endpoint that the provider creates: room for 256 DTOs of each direction.
@@ -64,18 +64,17 @@ fn requests_are_charged_to_listener(context: &Context) -> Result<()> {
         (EpCreator::Provider, MIN_REQUEST_BYTES + MIN_EP_BYTES),
     ] {
         let (client, server) = (Side::client(context)?, Side::server(context)?);
-        let (psp, requests) = listen(&server, endpoints, REQUESTS)?;
-        let eps = (0..REQUESTS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
+        let (psp, requests) = listen(&server, endpoints, count)?;
+        let eps = (0..count).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
         let before = cgroup.kernel_memory()?;
         for ep in &eps {
             client.connect(context, ep, psp.conn_qual(), &[])?;
         }
-        context.until("all requests are pending", || {
-            Ok(requests.query()?.queued == REQUESTS as u32)
-        })?;
+        context
+            .until("all requests are pending", || Ok(requests.query()?.queued == count as u32))?;
         let paid = cgroup.kernel_memory()?.saturating_sub(before);
-        println!("{endpoints:?}: {} bytes for each request", paid / REQUESTS as u64);
-        ensure!(paid >= REQUESTS as u64 * at_least, "{paid} bytes for {REQUESTS} requests");
+        println!("{endpoints:?}: {} bytes for each request", paid / count as u64);
+        ensure!(paid >= count as u64 * at_least, "{paid} bytes for {count} requests");
     }
     Ok(())
 }
@@ -126,9 +125,10 @@ pub fn poor(context: &Context, port: u64) -> Result<()> {
 }
 
 fn listener_without_memory_rejects(context: &Context) -> Result<()> {
-    const CALLS: usize = 200;
     /// Enough for a few requests. Each takes 16 KiB or more.
     const FREE_MEMORY: u64 = 512 << 10;
+    // More than that memory is for.
+    let calls = if context.is_brief() { 60 } else { 200 };
     /// Software iWARP gives up a request that is not answered for so long.
     const SIW_PATIENCE: Duration = Duration::from_secs(10);
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
@@ -139,8 +139,8 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     cgroup.leave()?;
     let client = Side::client(context)?;
     // One event for each request.
-    client.end.connect.resize(CALLS as i32)?;
-    let eps = (0..CALLS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
+    client.end.connect.resize(calls as i32)?;
+    let eps = (0..calls).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
     cgroup.leave_room(FREE_MEMORY)?;
     let patience = Some(context.patience() * 3);
     let start = Instant::now();
@@ -150,12 +150,12 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     let rejected = || client.end.connect.query().map(|evd| evd.queued);
     context.until("a request is rejected", || Ok(rejected()? > 0))?;
     context.until("each request is rejected or pending", || {
-        Ok(rejected()? + pending.get()? >= CALLS as u32)
+        Ok(rejected()? + pending.get()? >= calls as u32)
     })?;
     ensure!(!peer.has_ended()?, "the other process died of the requests");
     // The end of the process rejects the pending requests.
     peer.kill()?;
-    for _ in 0..CALLS {
+    for _ in 0..calls {
         let event = context.next(&client.end.connect)?;
         // Either the listener has rejected the request, or siw has given it up.
         let rejected = connection(&event, ConnectionEvent::NonPeerRejected);

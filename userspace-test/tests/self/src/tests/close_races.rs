@@ -69,15 +69,15 @@ impl Race<'_> {
         no_objects_left(self.context.settings.scale)
     }
 
-    /// Sets the stage, and makes the call beside a close, once for each delay.
+    /// Sets the stage, and makes the call beside a close, once for each delay of a sample.
     pub fn against<S, T>(
         &self,
         name: &str,
         stage: impl Fn(&Context) -> Result<S>,
         call: impl Fn(&mut S) -> Result<T, Error>,
     ) -> Result<()> {
-        for delay in DELAYS {
-            self.attempt(delay, &stage, &call, !WITHOUT_ADAPTER.contains(&name))
+        for delay in self.context.sample(&DELAYS) {
+            self.attempt(*delay, &stage, &call, !WITHOUT_ADAPTER.contains(&name))
                 .with_context(|| format!("{name}, close after {delay:?}"))?;
         }
         Ok(())

@@ -13,9 +13,11 @@ use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Buffer, DtoOperation, EpConfig, Error, Ia, Privileges, Segment, Type};
 
 tests! {
+    #[Long]
     process_memory_only_if_supported, 60,
         "Only drivers that support it for kernel modules are asked to register process memory";
     refusal_is_logged_once, 30, "The kernel logs once for a device why it cannot register memory of processes";
+    #[Long]
     restricted_device_needs_rawio, 60,
         "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
     #[Transport]

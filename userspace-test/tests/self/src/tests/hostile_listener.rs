@@ -204,7 +204,8 @@ fn rejects_with_every_reason(context: &Context) -> Result<()> {
     let _listener =
         context.server.inside(|| Loaded::new("kdapl_rejects", &format!("port={port}")))??;
     let end = End::new(&context.open()?, Shape::default())?;
-    for reason in 0..=255 {
+    let reasons: Vec<_> = (0..=u8::MAX).collect();
+    for &reason in context.sample(&reasons) {
         let length =
             [0, 1, REJECT_BYTES, context.rng().u8(..=REJECT_BYTES)][usize::from(reason) % 4];
         rejected(context, &end, port, reason, length)

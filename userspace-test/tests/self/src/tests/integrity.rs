@@ -21,7 +21,7 @@ tests! {
     #[Link, Transport]
     random_lists, 300,
         "Random segment lists are transferred in both directions of many connections at once";
-    #[Transport]
+    #[Long, Transport]
     up_to_64_mib, 300,
         "Transfers of 0 to 64 MiB (128 KiB over a spoilt link), each in as few operations as the limits allow, arrive";
     #[Transport]

@@ -161,15 +161,18 @@ fn shorter_message(context: &Context) -> Result<()> {
     // written.
     for (name, number, size) in all() {
         let least = first(number, size);
-        for short in (HEADER..least).step_by(4) {
+        let refused: Vec<_> = (HEADER..least).step_by(4).collect();
+        for &short in context.sample(&refused) {
             let (outcome, _) = guarded_zeros(context, number, short)
                 .with_context(|| format!("{name}, {short}"))?;
             same(name, outcome, Err(libc::EINVAL))?;
         }
-        for short in least..size {
+        let (expected, _) = guarded_zeros(context, number, size)?;
+        let accepted: Vec<_> = (least..size).collect();
+        for &short in context.sample(&accepted) {
             let (outcome, _) = guarded_zeros(context, number, short)
                 .with_context(|| format!("{name}, {short}"))?;
-            same(name, outcome, guarded_zeros(context, number, size)?.0)?;
+            same(name, outcome, expected)?;
         }
     }
     Ok(())

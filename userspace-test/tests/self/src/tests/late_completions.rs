@@ -19,6 +19,7 @@ tests! {
     freed_with_receives, 120, "An endpoint is freed with receives in its queue, and none completes late";
     freed_with_full_evd, 120, "An endpoint is freed with many completions on a full EVD, and none is polled late";
     closed, 120, "An adapter is closed while its endpoints have receives, and none completes late";
+    #[Long]
     queue_pair_is_kept, 120, "A queue pair that its driver uses in late polls is destroyed after the last poll, if its device does not answer";
     reset_with_full_evd, 120, "An endpoint of such a driver is reset as often as the consumer takes the events, and no queue pair is kept";
     shared_receives_come_back, 120, "The receives that a freed endpoint has taken from an SRQ can be posted again";

@@ -159,7 +159,7 @@ fn connect(context: &Context, client: &Side, server: &Side, listener: &Listener)
 }
 
 fn every_combination(context: &Context) -> Result<()> {
-    for bits in 0..8 {
+    for &bits in context.sample(&[0, 1, 2, 3, 4, 5, 6, 7]) {
         let (wanted, others) = (Wanted::of(bits), Wanted::of(7 - bits));
         connected_life(context, wanted, others).with_context(|| format!("{wanted:?}"))?;
     }

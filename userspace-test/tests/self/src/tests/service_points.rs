@@ -12,6 +12,7 @@ use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
 tests! {
     #![Address]
     connections_outlive_service_point, 60, "Connections outlive their service point of each kind, which accepts no further connect";
+    #[Long]
     qualifiers_do_not_collide, 120, "Qualifiers that are equal in their low 16 or 32 bits, or in their high bits, are different service points";
     freed_qualifier_is_available, 60, "A freed qualifier is available to a service point of each kind, at once";
 }

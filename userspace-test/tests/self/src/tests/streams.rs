@@ -22,6 +22,7 @@ tests! {
     software_events, 60, "A stream yields the events of an EVD in order, with another runtime than tokio, and ends with the EVD";
     completions, 60, "A stream yields completions as they arrive, and a future that is dropped loses none";
     triggers, 60, "A stream yields the triggers of a CNO, and ends with the CNO";
+    #[Long]
     tokio_echo, 120, "The program of docs/async.md echoes messages over many connections in one thread";
 }
 

@@ -32,7 +32,7 @@ tests! {
     suppressed_only, 30, "A program that suppresses all completions always finds a place in its queue";
     #[Link, Transport]
     fenced, 30, "A fenced send starts after the preceding RDMA read";
-    #[Transport]
+    #[Long, Transport]
     largest, 60, "The largest RDMA operations that the memory allows arrive unchanged";
 }
 

@@ -14,6 +14,7 @@ use std::any::Any;
 use std::time::Duration;
 
 tests! {
+    #[Long]
     counted_for_each_device, 120, "A user that has used up its share of one device still has its share of another";
 }
 

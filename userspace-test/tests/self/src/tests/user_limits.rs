@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 tests! {
-    #[Hosts]
+    #[Hosts, Long]
     user_without_memory_rejects, 120, "A tenant without memory rejects its callers and stays alive, and other users connect";
     #[Hosts]
     refused_above_limits, 120, "A user is refused more than its limits, and can use them again when its process ends";
@@ -36,6 +36,7 @@ tests! {
     same_in_user_namespaces, 60, "A user has one limit, even in a user namespace that it creates";
     #[Hosts]
     local_ports, 120, "A user gets half of the local ports, for connects and for service points, and others connect";
+    #[Long]
     close_time_is_proportional, 600, "The time to close an adapter is proportional to its number of objects";
 }
 

@@ -14,12 +14,17 @@ use observe::Waiter;
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Long]
     completion_wakes_directly, 120, "A completion wakes its waiter directly: one wake-up, one context switch, no thread in between";
-    #[Address]
+    #[Address, Long]
     connection_event_wakes_directly, 120, "A connection event wakes its waiter directly: one wake-up, one context switch, no thread in between";
+    #[Long]
     software_event_wakes_directly, 60, "A software event wakes its waiter directly, from the thread that posts it";
+    #[Long]
     cno_trigger_wakes_directly, 120, "A completion wakes the waiter of a CNO directly: one wake-up, one context switch, no thread in between";
+    #[Long]
     overflow_wakes_once, 60, "The overflow of an EVD is reported with one wake-up of the asynchronous EVD's waiter, and the EVD works again";
+    #[Long]
     threshold_wakes_once, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
     no_lost_wakeup, 1200, "No wake-up is lost in ping-pongs with random pauses on both sides";
     #[Link, Transport]

@@ -21,6 +21,7 @@ use std::sync::Arc;
 tests! {
     free, 20, "A free of an EVD ends a sleeping read, write and poll of its file, and discards its events";
     close, 20, "A close of the IA ends a sleeping read, write and poll of its EVD's file";
+    #[Long]
     small_after_close, 120, "A file whose adapter was closed keeps little memory, however many EVDs the adapter had";
     module, 20, "A file keeps the module loaded, and neither the IA nor its objects";
     other_process, 60, "Another process, of another user, reads and writes by an EVD's file, to its end";

@@ -38,7 +38,8 @@ impl<'a> Sweeper<'a> {
         Ok(Self { context, injector: Injector::new(context)? })
     }
 
-    /// Sets the stage and makes the call, with each failure in turn, until nothing fails.
+    /// Sets the stage and makes the call, with each failure in turn, until nothing fails. A brief
+    /// run tries about a third of the failures.
     ///
     /// `after` checks the effects of a successful call. Its flag is set if there was a failure.
     /// Prints the number of failures.
@@ -50,7 +51,9 @@ impl<'a> Sweeper<'a> {
         after: impl Fn(&Context, &mut S, T, bool) -> Result<()>,
     ) -> Result<()> {
         let (mut refused, mut succeeded, mut unanswered) = (0, 0, 0);
-        for nth in 1..MAX_FAILURES {
+        let mut nth = 0;
+        while nth < MAX_FAILURES {
+            nth += self.step();
             let attempt = || self.attempt(nth, &stage, &call, &after);
             let outcome = attempt().map_err(|error| {
                 // Repeat it, to print the stack on the console.
@@ -74,6 +77,15 @@ impl<'a> Sweeper<'a> {
             );
         }
         bail!("{name}: {MAX_FAILURES} failures, without an end")
+    }
+
+    /// Returns how many failures further the next one to try is.
+    fn step(&self) -> u32 {
+        if self.context.is_brief() {
+            self.context.rng().u32(1..=5)
+        } else {
+            1
+        }
     }
 
     fn attempt<S, T>(

@@ -12,7 +12,9 @@ use libkdapl::{
 };
 
 tests! {
+    #[Long]
     by_a_ring, 900, "A server of up to a thousand connections has one thread and one ring, and each message comes back";
+    #[Long]
     by_waits, 900, "The same server by waits on an EVD";
 }
 

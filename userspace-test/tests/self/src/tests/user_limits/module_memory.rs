@@ -13,7 +13,7 @@ use libkdapl::{ConnectOptions, EpAttr, EpConfig, EvdFlags, Ia};
 use std::any::Any;
 
 tests! {
-    #[Hosts]
+    #[Hosts, Long]
     limited, 120, "The memory of queues of the module is estimated and limited for a user, and others connect";
     given_back, 60, "Each kind of memory of the module is counted for its user, and given back exactly";
 }
