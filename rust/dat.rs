@@ -97,9 +97,12 @@
 //! each have a mutex below all other mutexes. io_uring holds the lock of its ring while a command
 //! is issued, runs or is cancelled, above all of these.
 //!
-//! `Point::admission`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s
-//! worker, which all connections of the host share. So no memory is allocated under these locks
-//! with flags that charge a cgroup and may wait: a cgroup at its limit would block all other users.
+//! `Point::admission`, `Device::annex`, `Objects::inner`, `Cr::id` and `Ep::preposted` are taken in
+//! `rdma_cm`'s worker, which all connections of the host share. So no thread waits for
+//! `Evd::consumer` under these locks, or does work by the length of an EVD. And no memory is
+//! allocated with flags that charge a cgroup and may wait: a cgroup at its limit would block all
+//! other users. The exception are receives that are posted before the connection, which allocate
+//! under `Ep::preposted`; a connect waits for them before it sends its request.
 //!
 //! Two locks of one kind are held at once in one case only: the handler mutexes of a listener and
 //! of its new id. A handoff takes the admission lock of the request's new service point. Under it,

@@ -226,6 +226,7 @@ s64 kdapl_helper_monotonic_offset(void);
 
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name);
+void kdapl_helper_wait_for_percpu_workers(void);
 
 /* net.c */
 struct net *kdapl_helper_current_net(void);

@@ -21,6 +21,7 @@ mod listen;
 mod local_port;
 mod param;
 mod request;
+mod stop_listening;
 
 pub(super) use self::deferred_destroy::DeferredDestroy;
 pub(crate) use self::{

@@ -94,6 +94,20 @@ pub(crate) fn queue() -> &'static Queue {
     }
 }
 
+/// Waits until each work item that runs now in a per-CPU workqueue of normal priority has ended or
+/// has slept.
+///
+/// Items of such queues run in the kernel's pool of the CPU, in which an item starts only while no
+/// other one runs: those that sleep do not count, those that are preempted do. So an item of this
+/// call starts after them. The exception are items that have used 10 ms of the CPU
+/// (`workqueue.cpu_intensive_thresh_us`), and those of a CPU that is taken offline meanwhile.
+///
+/// Context: process; sleeps.
+pub(crate) fn wait_for_percpu_workers() {
+    // SAFETY: The caller may sleep.
+    unsafe { bindings::kdapl_helper_wait_for_percpu_workers() };
+}
+
 /// Cancels a delayed work item if it is not running yet.
 ///
 /// It does not wait for an item that is running. So the caller may hold a resource that the item

@@ -77,8 +77,9 @@ pub(super) fn connecting(paths: Paths, call: Call) -> StepResult {
     let phase = Phase::Connecting(paths);
     match call {
         Call::ConnectAborted => {
+            // The timer has not been started. Another thread may connect at once, and start its
+            // own.
             let effects = Effects {
-                stop_timer: true,
                 abandon_id: true,
                 ..Effects::NONE
             };

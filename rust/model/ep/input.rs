@@ -24,7 +24,8 @@ pub(crate) enum Close {
 pub(crate) enum Call {
     /// `dat_ep_connect` starts, for a connection with these paths.
     Connect(Paths),
-    /// `dat_ep_connect` fails before it returns.
+    /// `dat_ep_connect` fails before it returns, and before it has performed the effects of
+    /// [`Call::Connect`].
     ///
     /// If this input is an error, an event has reported the result already, and the call returns
     /// success.

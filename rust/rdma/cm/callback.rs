@@ -60,6 +60,8 @@ pub(super) struct Context {
     /// The user that the ID is accounted to, and the list for an ID without an owner.
     user: UserId,
     lingering: Arc<DeferredDestroy>,
+    /// Whether the ID listens, or did.
+    listens: Atomic<bool>,
     /// Charge for the local port.
     port: SetOnce<FixedCharge>,
 }
@@ -83,6 +85,7 @@ impl Context {
                 call <- Call::new(),
                 user,
                 lingering,
+                listens: Atomic::new(false),
                 port: SetOnce::new(),
             }),
             flags,
@@ -106,6 +109,16 @@ impl Context {
     /// Keeps the charge for the local port until the ID is destroyed. An ID has one port.
     pub(super) fn keep_port(&self, charge: FixedCharge) {
         self.port.populate(charge);
+    }
+
+    /// Notes that the ID begins to listen.
+    pub(super) fn begin_listening(&self) {
+        self.listens.store(true, Release);
+    }
+
+    /// Returns whether the ID listens, or did.
+    pub(super) fn listens(&self) -> bool {
+        self.listens.load(Acquire)
     }
 
     /// Returns the user that the ID is accounted to.

@@ -61,6 +61,12 @@ impl Owned {
         let _locked = unsafe { LockedId::new(self.raw) };
         self.context.set(handler)
     }
+
+    /// Waits for a running handler. Must not be called in a handler of the same ID.
+    pub(super) fn wait_for_handler(&self) {
+        // SAFETY: The ID is alive as long as `self`.
+        drop(unsafe { LockedId::new(self.raw) });
+    }
 }
 
 impl Drop for Owned {
@@ -284,6 +290,10 @@ impl Drop for CmId {
     fn drop(&mut self) {
         // SAFETY: The field is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
+        // Over iWARP a request names its listener, and `iw_cm` waits for the request.
+        if own.context.listens() && !self.device.is_iwarp() {
+            own.stop_listening();
+        }
         DeferredDestroy::take_over(own);
     }
 }

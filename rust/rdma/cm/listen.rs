@@ -60,6 +60,7 @@ impl CmId {
     pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let raw = Raw(self.own.raw);
+        self.own.context.begin_listening();
         // Over iWARP the driver creates a socket in the caller's network namespace, which may
         // differ from that of the ID.
         let elsewhere = match self.device.is_iwarp() {

@@ -51,8 +51,9 @@ pub(in crate::dat::ep) struct Connection {
     /// Time at which the attempt ends with TIMED_OUT.
     pub(in crate::dat::ep) deadline: Deadline,
     pub(in crate::dat::ep) repeat: Repeat,
-    /// Ticks for which the end by the peer's disconnect still waits for acknowledgements.
-    pub(in crate::dat::ep) grace_ticks: usize,
+    /// Runs of the work item for which the end by the peer's disconnect still waits for
+    /// acknowledgements.
+    pub(in crate::dat::ep) grace_runs: usize,
     /// Time at which the completion of the last message was drained.
     pub(in crate::dat::ep) last_receive: Option<Jiffies>,
     /// The peer has sent the connection request.
@@ -78,7 +79,7 @@ impl Connection {
             read_depth: None,
             deadline: Deadline::Never,
             repeat: Repeat::new(Qos::BestEffort),
-            grace_ticks: 0,
+            grace_runs: 0,
             last_receive: None,
             is_passive: false,
             keepalive: Keepalive::default(),
@@ -86,10 +87,10 @@ impl Connection {
         }
     }
 
-    /// Takes one of the grace ticks. Returns whether one was left.
-    pub(in crate::dat::ep) fn spend_grace_tick(&mut self) -> bool {
-        let left = self.grace_ticks.checked_sub(1);
-        self.grace_ticks = left.unwrap_or(0);
+    /// Takes one of the grace runs. Returns whether one was left.
+    pub(in crate::dat::ep) fn spend_grace_run(&mut self) -> bool {
+        let left = self.grace_runs.checked_sub(1);
+        self.grace_runs = left.unwrap_or(0);
         left.is_some()
     }
 }

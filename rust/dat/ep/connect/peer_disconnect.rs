@@ -8,9 +8,8 @@
 //! would be reported as flushed. So the connection stays for a short time while requests are
 //! outstanding.
 //!
-//! The time is counted in runs of the work item, of which there is one for each tick. A processor
-//! that did something else meanwhile has not processed the acknowledgements either, and its clock
-//! would end the delay at once.
+//! The time is counted in runs of the work item. A processor that did something else meanwhile has
+//! not processed the acknowledgements either, and its clock would end the delay at once.
 
 use crate::{
     dat::{
@@ -33,6 +32,9 @@ use kernel::{
 /// Milliseconds to wait for acknowledgements after a disconnect, on an idle processor.
 const GRACE_MS: u32 = 40;
 
+/// Ticks between two runs of the work item. A delay of one tick ends with the tick after the next.
+const TICKS_BETWEEN_RUNS: usize = 2;
+
 impl Ep {
     /// Ends the connection because the peer has disconnected, once the requests have completed or
     /// the delay is over. This is called in a handler of the ID, so a work item does it: it drains
@@ -42,7 +44,7 @@ impl Ep {
             let mut inner = self.inner.lock();
             let stood = inner.owns(id) && inner.phase.is_connected();
             if stood {
-                inner.connection.grace_ticks = msecs_to_jiffies(GRACE_MS);
+                inner.connection.grace_runs = msecs_to_jiffies(GRACE_MS) / TICKS_BETWEEN_RUNS;
             }
             stood
         };
@@ -71,7 +73,7 @@ impl WorkItem<PEER_DISCONNECT> for Ep {
         let stays = {
             let mut inner = this.inner.lock();
             this.close_end_if_connected(&mut inner);
-            inner.requests.outstanding() != 0 && inner.connection.spend_grace_tick()
+            inner.requests.outstanding() != 0 && inner.connection.spend_grace_run()
         };
         if stays {
             this.recheck_after(1);

@@ -69,13 +69,13 @@ impl Ep {
     /// * INVALID_STATE if the Endpoint was freed;
     /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn set_watermarks(self: &Arc<Self>, marks: Marks) -> DatResult {
-        // Allocate before taking the lock: a handler of `rdma_cm` waits for it.
         let room = marks
             .any()
             .then(|| KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT))
             .transpose()?;
-        // The EVD stays the same.
-        let _preposted = self.preposted.lock();
+        // The EVD stays the same. A handler of `rdma_cm` takes `preposted`, which would do as well.
+        // But this call waits for the EVD's consumer, and counts all events.
+        let _past_lives = self.past_lives.lock();
         let evd = self.recv_evd()?;
         let Some(room) = room.filter(|_| !evd.discards()) else {
             let old = self.inner.lock().watch.take();

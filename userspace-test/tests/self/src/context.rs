@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Context of a test: the amount of work, time limits, hosts.
 
-use crate::again::unheard;
 use crate::harness::skip;
 use crate::hosts::{Host, Layout};
+use crate::repeat::unheard;
 use anyhow::{bail, Context as _, Result};
 use fastrand::Rng;
 use libkdapl::{Cno, ConnectionEvent, Evd, Event, Ia};

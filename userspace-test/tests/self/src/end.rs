@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! An endpoint with its queues and memory, and a connected pair of them.
 
-use crate::again::unheard;
 use crate::context::Context;
 use crate::expect;
+use crate::repeat::unheard;
 use anyhow::Result;
 use libkdapl::{
     Buffer, CompletionFlags, ConnectOptions, ConnectionEvent, Cr, Ep, EpAttr, Evd, EvdFlags, Event,

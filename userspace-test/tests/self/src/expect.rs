@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Checks of results and events.
 
-use crate::again::unheard;
 use crate::context::Context;
+use crate::repeat::unheard;
 use anyhow::{bail, Result};
 use libkdapl::{
     ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Error, Evd, Event, EventKind, Subtype, Type,

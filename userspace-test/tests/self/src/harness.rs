@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Test harness: runs each test in its own process, and prints KTAP.
 
-use crate::again::{Unheard, TRIES};
 use crate::context::{Context, Settings};
 use crate::hosts::Driver;
 use crate::machine;
+use crate::repeat::{Unheard, TRIES};
 use crate::tag::Tag;
 use anyhow::Result;
 use observe::ktap::{self, Outcome, Totals};

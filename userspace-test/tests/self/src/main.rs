@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `kdapl-selftest`: tests the promises of `/dev/kdapl`. Prints KTAP.
 
-mod again;
 mod cgroup;
 mod context;
 mod end;
@@ -18,6 +17,7 @@ mod peer;
 mod plain;
 mod raw;
 mod records;
+mod repeat;
 mod selection;
 mod soak;
 mod software;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! A second process, which transfers until it is killed.
 
-use crate::again::unheard;
 use crate::context::{Context, Settings};
 use crate::end::Listener;
+use crate::repeat::unheard;
 use crate::traffic::Traffic;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Close, Ia};

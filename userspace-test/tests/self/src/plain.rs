@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Plain `rdma_cm` programs without kDAPL: `rdmacm-peer` and `rping`.
 
-use crate::again::unheard;
 use crate::context::Context;
 use crate::end::End;
 use crate::expect::{done, same};
 use crate::harness::skip;
 use crate::hosts::Host;
 use crate::machine::NOBODY;
+use crate::repeat::unheard;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{DtoOperation, Segment};
 use std::io::{BufRead, BufReader, ErrorKind, Read};

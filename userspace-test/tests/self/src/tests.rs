@@ -46,8 +46,8 @@ mod evd;
 mod evd_cqs;
 mod evd_file;
 mod evd_full;
-mod evd_refilled;
 mod evd_resize;
+mod evd_room;
 mod event_delivery;
 mod event_storm;
 mod example;
@@ -93,7 +93,6 @@ mod memory;
 mod message_before_confirmation;
 mod module;
 mod network_loss;
-mod no_receive;
 mod null_evds;
 mod nvme;
 mod post;
@@ -104,6 +103,7 @@ mod qos;
 mod read_depth;
 mod read_to_rmr;
 mod ready_gate;
+mod receiver_not_ready;
 mod rmr;
 mod rmr_of_freed_ep;
 mod rmr_slots;
@@ -115,7 +115,7 @@ mod silent_requests;
 mod slow_memory;
 mod srq;
 mod srq_ends;
-mod srq_many;
+mod srq_scale;
 pub mod srq_traffic;
 mod streams;
 mod submit;
@@ -299,16 +299,16 @@ pub fn all() -> Vec<Test> {
         address_loss::TESTS,
         addresses::TESTS,
         network_loss::TESTS,
-        no_receive::TESTS,
+        receiver_not_ready::TESTS,
         message_before_confirmation::TESTS,
         ep_races::TESTS,
         abandoned_connect::TESTS,
-        evd_refilled::TESTS,
+        evd_room::TESTS,
         evd_full::TESTS,
         trace::TESTS,
         many_connections::TESTS,
         srq_ends::TESTS,
-        srq_many::TESTS,
+        srq_scale::TESTS,
         kill::TESTS,
         kill_by_state::TESTS,
         module::TESTS,

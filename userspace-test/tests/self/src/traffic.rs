@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Traffic in both directions of a connection, until it ends.
 
-use crate::again::unheard;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::kind;
+use crate::repeat::unheard;
 use anyhow::{bail, Result};
 use libkdapl::{ConnectionEvent, Cr, DtoOperation, DtoStatus, Event, Ia, Segment, Type};
 use std::cell::Cell;

@@ -4,10 +4,10 @@
 //! The exit status of Debian's programs is unreliable. Some end with 0 in any case, and `dapltest`
 //! truncates a DAT code to 8 bits. So the tests check their output.
 
-use crate::again::again;
 use crate::context::Context;
 use crate::harness::{skip, wait};
 use crate::hosts::Host;
+use crate::repeat::repeat_if_spoilt;
 use anyhow::{bail, ensure, Context as _, Error, Result};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -211,7 +211,7 @@ pub fn answered(context: &Context, sides: Sides, work: impl Fn() -> Result<()>) 
         let error = format!("{error:#}");
         UNANSWERED.iter().any(|words| error.contains(words))
     };
-    again(hasty || context.link_is_spoilt(), excused, work)
+    repeat_if_spoilt(hasty || context.link_is_spoilt(), excused, work)
 }
 
 /// Checks the status and the output of a program.

@@ -4,13 +4,13 @@
 use super::connect::carried;
 use super::extensions::needed;
 use super::tests;
-use crate::again::unheard;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, connection_over, done, dto, same};
 use crate::harness::skip;
 use crate::hosts::Host;
 use crate::plain::{decode, encode, Exchange, Plain};
+use crate::repeat::unheard;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Extensions, Segment};
 

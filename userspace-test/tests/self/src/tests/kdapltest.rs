@@ -2,11 +2,11 @@
 //! Runs `kdapltest` as its users do.
 
 use super::tests;
-use crate::again::unheard;
 use crate::context::Context;
 use crate::harness::skip;
 use crate::machine::count_of;
 use crate::plain::Plain;
+use crate::repeat::unheard;
 use anyhow::{ensure, Context as _, Result};
 use serde_json::Value;
 use std::fs;

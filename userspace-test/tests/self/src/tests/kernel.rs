@@ -11,12 +11,12 @@ use self::consumers::{
 };
 use super::faults::inject;
 use super::tests;
-use crate::again::unheard;
 use crate::context::Context;
 use crate::expect::same;
 use crate::harness::skip;
 use crate::kunit;
 use crate::machine::{self, DeviceGuard};
+use crate::repeat::unheard;
 use anyhow::{bail, ensure, Result};
 use std::collections::HashSet;
 use std::fs;

@@ -2,11 +2,11 @@
 //! Kills a process: the peer gets an event, and no object remains.
 
 use super::tests;
-use crate::again::unheard;
 use crate::context::Context;
 use crate::end::Listener;
 use crate::machine;
 use crate::peer::{Part, Peer, Step, STEPS};
+use crate::repeat::unheard;
 use crate::threads::Joined;
 use crate::traffic::Traffic;
 use anyhow::{bail, ensure, Context as _, Result};

@@ -2,11 +2,11 @@
 //! Tests Public Service Points, and the common part of all service points.
 
 use super::tests;
-use crate::again::unheard;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, refused, refused_as, same};
 use crate::machine::{count_of, DeviceGuard};
+use crate::repeat::unheard;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     ConnectionEvent, Cr, Ep, EpChange, EpCreator, EpState, Evd, EvdFlags, Event, Handle, Ia,

@@ -2,10 +2,13 @@
 //! Tests service points that are freed, and qualifiers that are similar.
 
 use super::connect::reject;
+use super::kernel::Loaded;
 use super::psp::{nobody_listens, Side};
 use super::tests;
+use super::user_limits::Parameter;
 use crate::context::Context;
 use crate::expect::{done, same};
+use crate::harness::skip;
 use anyhow::{Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
 
@@ -14,6 +17,7 @@ tests! {
     connections_outlive_service_point, 60, "Connections outlive their service point of each kind, which accepts no further connect";
     #[Long]
     qualifiers_do_not_collide, 120, "Qualifiers that are equal in their low 16 or 32 bits, or in their high bits, are different service points";
+    freed_during_search, 60, "A service point is freed while rdma_cm, having found its listener, has yet to lock it";
     freed_qualifier_is_available, 60, "A freed qualifier is available to a service point of each kind, at once";
 }
 
@@ -107,6 +111,26 @@ fn qualifiers_do_not_collide(context: &Context) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn freed_during_search(context: &Context) -> Result<()> {
+    if context.client.is_iwarp() {
+        return skip("iWARP knows the listener of a request without a search");
+    }
+    // The search takes longer than a worker may that others wait for.
+    let _limit = Parameter::set_of("workqueue", "cpu_intensive_thresh_us", 10_000_000)?;
+    let slow = Loaded::new("kdapl_slow_search", "delay_ms=200")?;
+    let searches = || slow.parameter("searches");
+    let (client, server) = (Side::client(context)?, Side::server(context)?);
+    for qual in [context.port(), context.port(), (1 << 54) + context.port()] {
+        let psp = context.server.inside(|| server.ia.create_psp(qual, &server.requests))??;
+        let (before, ep) = (searches()?, client.end.another_ep()?);
+        client.connect(context, &ep, qual, &[])?;
+        context.until("the listener is found", || Ok(searches()? > before))?;
+        psp.free()?;
+        client.next(context, ConnectionEvent::NonPeerRejected)?;
+    }
+    slow.unload()
 }
 
 fn freed_qualifier_is_available(context: &Context) -> Result<()> {

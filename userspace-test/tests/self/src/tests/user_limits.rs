@@ -40,15 +40,20 @@ tests! {
     close_time_is_proportional, 600, "The time to close an adapter is proportional to its number of objects";
 }
 
-/// Sets a parameter of the module, and restores it when dropped.
+/// Sets a parameter of a module, and restores it when dropped.
 pub struct Parameter {
     path: PathBuf,
     before: String,
 }
 
 impl Parameter {
+    /// Sets a parameter of kdapl.ko.
     pub fn set(name: &str, value: u64) -> Result<Self> {
-        let path = PathBuf::from("/sys/module/kdapl/parameters").join(name);
+        Self::set_of("kdapl", name, value)
+    }
+
+    pub fn set_of(module: &str, name: &str, value: u64) -> Result<Self> {
+        let path = PathBuf::from(format!("/sys/module/{module}/parameters/{name}"));
         let before = fs::read_to_string(&path).with_context(|| name.to_string())?;
         fs::write(&path, value.to_string())?;
         Ok(Self { path, before })

@@ -198,7 +198,7 @@ pub(super) const TABLE: &str = "
                   U     u     R     r   P     p   T     t     Cg       G1       AU       AP       AT       H        H1       HP       HD       HB       C       C1      Dr      FD     FB     D     X
 Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
 ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
-ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
+ConnectAborted    !     !     !     !   !     !   !     !     U/a      U/a      !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
 Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !        !        !        !        !        !       !       !       !      !      !     !
 AcceptAborted     !     !     !     !   !     !   !     !     !        !        U/       P/       T/       !        !        !        !        !        !       !       !       !      !      !     !
 Ready             !     !     !     !   !     !   !     !     .        .        .        .        .        C/=E     C1/=E    C/=E     FD/=E    FB/=E    .       .       !       !      !      !     !

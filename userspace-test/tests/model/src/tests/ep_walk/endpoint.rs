@@ -102,6 +102,8 @@ impl Ep {
                 self.log.push(Observed::Freed);
             }
             self.phase = phase;
+            // A connect that fails drops its effects, and does not start the timer.
+            self.timer &= input != Input::Call(Call::ConnectAborted);
             self.execute(effects);
         }
         self.release_held();

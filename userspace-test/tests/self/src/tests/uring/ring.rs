@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Completions of the library's ring, as the tests expect them.
 
-use crate::again::unheard;
 use crate::context::Context;
 use crate::expect::same;
+use crate::repeat::unheard;
 use crate::software::number;
 use anyhow::{bail, ensure, Result};
 use libkdapl::uring::{Completion, Outcome, Ring};

@@ -9,7 +9,7 @@ pub const TRIES: usize = 3;
 
 /// Runs `work` once. If a driver or the link may spoil it, runs it up to [`TRIES`] times, as long
 /// as it fails with an error that `excused` accepts.
-pub fn again(
+pub fn repeat_if_spoilt(
     may_be_spoilt: bool,
     excused: impl Fn(&Error) -> bool,
     work: impl Fn() -> Result<()>,
@@ -39,7 +39,7 @@ impl std::error::Error for Unheard {}
 /// Returns an [`Unheard`] error.
 macro_rules! unheard {
     ($($argument:tt)*) => {
-        return Err($crate::again::Unheard(format!($($argument)*)).into())
+        return Err($crate::repeat::Unheard(format!($($argument)*)).into())
     };
 }
 pub(crate) use unheard;
