@@ -54,7 +54,7 @@ test: ## run tests in a guest, by identifier, file or tag (T=evd_resize.keeps_ev
 	@$(VM)/test $(if $(filter file,$(origin KERNEL)),uml,$(KERNEL)) $(T)
 
 check: ## run the tests; the last line reads "N passed, N failed"
-	@$(VM)/check debug-half uml-leaks-half stock lint uml host two-hosts udapl ipv6 siw lossy nvme fuzz-corpus
+	@$(VM)/check debug-quarter uml-leaks-half stock lint uml host two-hosts udapl ipv6 siw lossy nvme fuzz-corpus
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
@@ -66,7 +66,7 @@ check-uml: ## run the guest tests on user-mode Linux
 	@$(VM)/check uml uml-leaks
 
 check-debug: ## run the guest tests on the debug kernel
-	@$(VM)/check debug-1 debug-2
+	@$(VM)/check debug-1 debug-2 debug-3 debug-4
 
 check-whole: ## run the tests that `check` runs in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a stopped peer, data races
 	@$(VM)/check debug-leaks uml-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts slow-peer \

@@ -101,8 +101,8 @@
 //! `rdma_cm`'s worker, which all connections of the host share. So no thread waits for
 //! `Evd::consumer` under these locks, or does work by the length of an EVD. And no memory is
 //! allocated with flags that charge a cgroup and may wait: a cgroup at its limit would block all
-//! other users. The exception are receives that are posted before the connection, which allocate
-//! under `Ep::preposted`; a connect waits for them before it sends its request.
+//! other users. The exceptions are a reset and a modify, which create a queue pair under
+//! `Ep::preposted`, before the Endpoint connects.
 //!
 //! Two locks of one kind are held at once in one case only: the handler mutexes of a listener and
 //! of its new id. A handoff takes the admission lock of the request's new service point. Under it,

@@ -34,7 +34,9 @@ use kernel::{
         Page,
         PAGE_SIZE, //
     },
-    prelude::*, //
+    prelude::*,
+    sync::Arc,
+    types::ForeignOwnable, //
 };
 
 /// A part of the memory that is mapped for itself.
@@ -87,9 +89,8 @@ impl SharedPage {
     }
 }
 
-/// Memory of a [mapped ring](crate::model::mapped_ring). A process that has mapped it keeps the
-/// pages, but they are no longer used after the drop.
-pub(crate) struct MappedMemory {
+/// Pages of a ring, and the user's charge for them. Each mapping has a reference.
+struct Pages {
     ring: SharedPage,
     events: SharedPage,
     index: SharedPage,
@@ -97,9 +98,14 @@ pub(crate) struct MappedMemory {
 }
 
 // SAFETY: The pages belong to no thread, and all accesses are atomic.
-unsafe impl Send for MappedMemory {}
+unsafe impl Send for Pages {}
 // SAFETY: As above.
-unsafe impl Sync for MappedMemory {}
+unsafe impl Sync for Pages {}
+
+/// Memory of a [mapped ring](crate::model::mapped_ring). The kernel does not use it after the drop.
+/// But a process that has mapped it keeps the pages, and its user the charge for them, until the
+/// last mapping ends.
+pub(crate) struct MappedMemory(Arc<Pages>);
 
 impl MappedMemory {
     /// Allocates the pages. The caller's memory cgroup and `user` are charged.
@@ -111,18 +117,18 @@ impl MappedMemory {
     /// `ENOMEM`, also above the user's limit.
     pub(crate) fn new(user: &User) -> Result<Self> {
         let charge = user.hold(Item::ModuleMemory, allocation(PAGE_SIZE).saturating_mul(3));
-        let this = Self {
+        let pages = Pages {
             _charge: charge.map_err(|_| ENOMEM)?,
             ring: SharedPage::new()?,
             events: SharedPage::new()?,
             index: SharedPage::new()?,
         };
-        Ok(this)
+        Ok(Self(Arc::new(pages, GFP_KERNEL_ACCOUNT)?))
     }
 
     /// Writes the number of slots, for the process.
     pub(crate) fn publish_slots(&self, slots: u32) {
-        self.ring.word(SLOTS).store_release(slots);
+        self.0.ring.word(SLOTS).store_release(slots);
     }
 
     /// Maps an area into a process.
@@ -133,8 +139,8 @@ impl MappedMemory {
     /// events, or to execute; `ENOMEM`.
     pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
         let (pages, count) = match area {
-            Area::Events => ([&self.ring, &self.events], 2),
-            Area::Index => ([&self.index, &self.index], 1),
+            Area::Events => ([&self.0.ring, &self.0.events], 2),
+            Area::Index => ([&self.0.index, &self.0.index], 1),
         };
         if vma.flags() & SHARED == 0 || vma.end().wrapping_sub(vma.start()) != count * PAGE_SIZE {
             return Err(EINVAL);
@@ -148,8 +154,52 @@ impl MappedMemory {
             vma.vm_insert_page(address, &shared.page)?;
             address = address.wrapping_add(PAGE_SIZE);
         }
+        // Nothing fails from here on: the kernel ends no mapping whose `mmap` has failed.
+        // SAFETY: The area is new and belongs to this call, so nothing else accesses its fields.
+        unsafe {
+            let raw: *mut bindings::vm_area_struct = vma.as_ptr().cast();
+            (*raw).vm_private_data = self.0.clone().into_foreign();
+            (*raw).vm_ops = &raw const MAPPING.0;
+        }
         Ok(())
     }
+}
+
+/// Operations of a mapping.
+struct MappingOps(bindings::vm_operations_struct);
+
+// SAFETY: The table is never written.
+unsafe impl Sync for MappingOps {}
+
+static MAPPING: MappingOps = MappingOps(bindings::vm_operations_struct {
+    open: Some(open),
+    close: Some(close),
+    ..pin_init::zeroed()
+});
+
+/// `vm_operations_struct.open`: a fork, a split or a move has copied the mapping.
+///
+/// # Safety
+///
+/// Called by the memory management only, with a copy of a mapping that [`MappedMemory::map`] made.
+unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
+    // SAFETY: By the safety requirement the pointer is that of `map`. The mapping that was copied
+    // has a reference, which is not dropped here.
+    let pages = unsafe { <Arc<Pages> as ForeignOwnable>::borrow((*vma).vm_private_data) };
+    // The copy has the same pointer, and a reference of its own from now on.
+    let _ = Arc::from(pages).into_foreign();
+}
+
+/// `vm_operations_struct.close`.
+///
+/// # Safety
+///
+/// Called by the memory management only, once for each mapping that [`MappedMemory::map`] made, and
+/// for each copy.
+unsafe extern "C" fn close(vma: *mut bindings::vm_area_struct) {
+    // SAFETY: By the safety requirement the pointer is that of `map`, and the mapping has a
+    // reference.
+    drop(unsafe { <Arc<Pages> as ForeignOwnable>::from_foreign((*vma).vm_private_data) });
 }
 
 /// Refuses rights that an area does not give, now and for a later `mprotect`.
@@ -177,11 +227,11 @@ const _: () = assert!(true as u32 == bindings::KDAPL_MAPPED_CALLS_ONLY);
 impl SharedMemory for MappedMemory {
     fn words(&self) -> SharedWords<'_> {
         SharedWords {
-            head: self.index.word(HEAD),
-            tail: self.ring.word(TAIL),
-            calls_only: self.ring.word(FLAGS),
-            empty: self.ring.word(EMPTY),
-            records: self.events.long_words(),
+            head: self.0.index.word(HEAD),
+            tail: self.0.ring.word(TAIL),
+            calls_only: self.0.ring.word(FLAGS),
+            empty: self.0.ring.word(EMPTY),
+            records: self.0.events.long_words(),
         }
     }
 }

@@ -76,15 +76,38 @@ impl<T> ChargedArray<T> {
     ///
     /// As for [`ChargedArray::with_capacity`].
     pub(crate) fn reserve(&mut self, user: &User, additional: usize, flags: Flags) -> Result {
-        let needed = self.len().saturating_add(additional);
-        if needed <= self.capacity() {
-            return Ok(());
+        if !self.has_room(additional) {
+            let longer = Self::with_capacity(user, self.next_capacity(additional), flags)?;
+            drop(self.move_to(longer));
         }
-        let capacity = needed.max(self.capacity().saturating_mul(2));
-        let mut longer = Self::with_capacity(user, capacity, flags)?;
-        longer.append_all(self);
-        *self = longer;
         Ok(())
+    }
+
+    /// Returns whether there is room for `additional` elements.
+    pub(crate) fn has_room(&self, additional: usize) -> bool {
+        self.len().saturating_add(additional) <= self.capacity()
+    }
+
+    /// Returns a capacity with room for `additional` elements: at least twice the present one, if
+    /// there is none.
+    pub(crate) fn next_capacity(&self, additional: usize) -> usize {
+        match self.has_room(additional) {
+            true => self.capacity(),
+            false => self
+                .len()
+                .saturating_add(additional)
+                .max(self.capacity().saturating_mul(2)),
+        }
+    }
+
+    /// Moves the elements to an empty array, unless that has no more room than this one. Returns
+    /// the memory that is left.
+    pub(crate) fn move_to(&mut self, mut longer: Self) -> Self {
+        if longer.capacity() <= self.capacity() {
+            return longer;
+        }
+        longer.append_all(self);
+        core::mem::replace(self, longer)
     }
 
     /// Appends an element, or returns it without room for it.

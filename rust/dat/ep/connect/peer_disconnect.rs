@@ -30,7 +30,7 @@ use kernel::{
 };
 
 /// Milliseconds to wait for acknowledgements after a disconnect, on an idle processor.
-const GRACE_MS: u32 = 40;
+const GRACE_MS: u32 = 100;
 
 /// Ticks between two runs of the work item. A delay of one tick ends with the tick after the next.
 const TICKS_BETWEEN_RUNS: usize = 2;

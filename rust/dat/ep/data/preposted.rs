@@ -70,6 +70,23 @@ pub(in crate::dat::ep) struct Ready {
     pub(in crate::dat::ep) life: u32,
 }
 
+/// Numbers of receives, and of their segments, for which there is memory.
+struct Capacities {
+    receives: usize,
+    segments: usize,
+}
+
+impl Capacities {
+    /// Allocates an empty queue, for whose memory `user` is charged.
+    fn allocate(self, user: &User) -> Result<Preposted> {
+        let flags = GFP_KERNEL_ACCOUNT;
+        Ok(Preposted {
+            receives: ChargedArray::with_capacity(user, self.receives, flags)?,
+            segments: ChargedArray::with_capacity(user, self.segments, flags)?,
+        })
+    }
+}
+
 /// Receives that wait for a connection, oldest first.
 pub(in crate::dat::ep) struct Preposted {
     receives: ChargedArray<Waiting>,
@@ -85,11 +102,25 @@ impl Preposted {
         }
     }
 
-    /// Adds a receive, for whose memory `user` is charged. On failure no receive is added.
-    fn push(&mut self, user: &User, dto: Dto, segments: &[Segment]) -> DatResult {
-        let flags = GFP_KERNEL_ACCOUNT;
-        self.receives.reserve(user, 1, flags)?;
-        self.segments.reserve(user, segments.len(), flags)?;
+    /// Returns the capacities that one more receive needs, if its arrays must grow for it.
+    fn shortage(&self, segments: usize) -> Option<Capacities> {
+        let has_room = self.receives.has_room(1) && self.segments.has_room(segments);
+        (!has_room).then(|| Capacities {
+            receives: self.receives.next_capacity(1),
+            segments: self.segments.next_capacity(segments),
+        })
+    }
+
+    /// Moves the receives to longer arrays. Returns the memory that is left.
+    fn move_to(&mut self, longer: Self) -> Self {
+        Self {
+            receives: self.receives.move_to(longer.receives),
+            segments: self.segments.move_to(longer.segments),
+        }
+    }
+
+    /// Adds a receive, for which there is room.
+    fn push(&mut self, dto: Dto, segments: &[Segment]) -> DatResult {
         for segment in segments {
             let pushed = self.segments.push(*segment);
             pushed.map_err(|_| DatError::internal())?;
@@ -151,33 +182,44 @@ impl Ep {
     /// Queues a receive until there is a connection, or posts it to the QP if the connection has
     /// just begun.
     pub(in crate::dat::ep) fn post_for_later(&self, post: &Post<'_>) -> DatResult {
+        while let Some(needed) = self.post_if_room(post)? {
+            // Workers of the module and handlers of `rdma_cm` take the lock, and must not wait for
+            // the memory of this process.
+            let longer = needed.allocate(self.context.ia.user())?;
+            let left = self.preposted.lock().move_to(longer);
+            drop(left);
+        }
+        Ok(())
+    }
+
+    /// Queues or posts a receive. Returns the capacities that it needs, and does nothing, if the
+    /// queue has no memory for it.
+    fn post_if_room(&self, post: &Post<'_>) -> DatResult<Option<Capacities>> {
         let mut preposted = self.preposted.lock();
         let dto = {
             let mut inner = self.inner.lock();
             let Some(waiting) = inner.preposted_count else {
                 // The preposted receives were posted meanwhile.
-                return self.post_now(&mut inner, post);
+                return self.post_now(&mut inner, post).map(|()| None);
             };
             inner.may_post_recv()?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
             if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
-                return flushed;
+                return flushed.map(|()| None);
             }
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());
+            }
+            let needed = preposted.shortage(post.local.len());
+            if needed.is_some() {
+                return Ok(needed);
             }
             inner.preposted_count = Some(waiting.saturating_add(1));
             dto
         };
         // `preposted` is locked, so no other thread posts the receives that `preposted_count`
         // counts.
-        let user = self.context.ia.user();
-        preposted.push(user, dto, post.local).inspect_err(|_| {
-            let mut inner = self.inner.lock();
-            inner.preposted_count = inner
-                .preposted_count
-                .map(|waiting| waiting.saturating_sub(1));
-        })
+        preposted.push(dto, post.local).map(|()| None)
     }
 
     /// Posts the preposted receives to the QP, if the Endpoint still owns this ID. From now on

@@ -139,7 +139,7 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     cgroup.leave()?;
     let client = Side::client(context)?;
     // One event for each request.
-    client.end.connect.resize(calls as i32)?;
+    client.end.connect.resize(calls)?;
     let eps = (0..calls).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
     cgroup.leave_room(FREE_MEMORY)?;
     let patience = Some(context.patience() * 3);

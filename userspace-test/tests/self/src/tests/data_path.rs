@@ -82,9 +82,9 @@ fn receives_before_a_connection(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Returns a million, or a twentieth of it in the suites on slow kernels.
+/// Returns a million, or a twentieth of it in the suites of `make check`.
 fn operations(context: &Context) -> u64 {
-    match context.settings.effort < 0.1 {
+    match context.settings.effort < 1.0 {
         true => OPERATIONS / 20,
         false => OPERATIONS,
     }

@@ -57,6 +57,7 @@ tests! {
     null_evds, 120, "In the kernel, an endpoint without EVDs works, and reports its failure asynchronously";
     fault_table_is_complete, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
     faults, 300, "In the kernel, calls survive each failed allocation";
+    #[Long]
     close_beside_each_call, 600, "In the kernel, each call ends and is refused afterwards while another thread closes the adapter";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";

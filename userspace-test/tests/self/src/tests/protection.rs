@@ -15,10 +15,10 @@ use anyhow::Result;
 use stage::Stage;
 
 tests! {
-    #[Transport]
+    #[Long, Transport]
     peers_and_lmrs, 300,
         "A peer reaches an LMR as its privileges and its PZ say, and no other connection suffers";
-    #[Transport]
+    #[Long, Transport]
     peers_and_rmrs, 300,
         "A peer reaches an RMR as its bind and its PZ say, and no other connection suffers";
     #[Transport]

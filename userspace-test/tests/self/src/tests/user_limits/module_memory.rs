@@ -16,6 +16,7 @@ tests! {
     #[Hosts, Long]
     limited, 120, "The memory of queues of the module is estimated and limited for a user, and others connect";
     given_back, 60, "Each kind of memory of the module is counted for its user, and given back exactly";
+    mapped_after_free, 20, "Pages of mapped events count for their user until they are unmapped, also after the EVD was freed";
 }
 
 /// What the limit counts.
@@ -108,6 +109,19 @@ fn evds_of_cno(_context: &Context, ia: &Ia) -> Result<Kept> {
     });
     let evds = evds.collect::<Result<Vec<_>>>()?;
     Ok(Box::new((evds, cno)))
+}
+
+/// Frees an EVD whose events a process has mapped. The pages stay, and count.
+fn mapped_after_free(context: &Context) -> Result<()> {
+    let me = || held(0, ITEM);
+    let ia = context.open()?;
+    let before = me()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 1)?;
+    ensure!(evd.map_events(), "the events cannot be mapped");
+    evd.free()?;
+    context.until("the mapped pages are counted, and nothing else", || Ok(me()? == before + 12))?;
+    drop(evd);
+    same("KiB that are counted after that", me()?, before)
 }
 
 /// Makes objects, with at least this many bytes of memory of the module.
