@@ -70,19 +70,6 @@ impl<T> ChargedArray<T> {
         Ok(this)
     }
 
-    /// Makes room for `additional` elements. On failure nothing has changed.
-    ///
-    /// # Errors
-    ///
-    /// As for [`ChargedArray::with_capacity`].
-    pub(crate) fn reserve(&mut self, user: &User, additional: usize, flags: Flags) -> Result {
-        if !self.has_room(additional) {
-            let longer = Self::with_capacity(user, self.next_capacity(additional), flags)?;
-            drop(self.move_to(longer));
-        }
-        Ok(())
-    }
-
     /// Returns whether there is room for `additional` elements.
     pub(crate) fn has_room(&self, additional: usize) -> bool {
         self.len().saturating_add(additional) <= self.capacity()
