@@ -177,7 +177,7 @@ impl CmId {
 
     /// Waits for a running handler. Must not be called in a handler of the same ID.
     pub(crate) fn wait_for_handler(&self) {
-        drop(self.lock());
+        self.own.wait_for_handler();
     }
 
     /// Takes the handler mutex. Must not be called in a handler of the same ID.
