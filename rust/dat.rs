@@ -101,8 +101,7 @@
 //! `rdma_cm`'s worker, which all connections of the host share. So no thread waits for
 //! `Evd::consumer` under these locks, or does work by the length of an EVD. And no memory is
 //! allocated with flags that charge a cgroup and may wait: a cgroup at its limit would block all
-//! other users. The exceptions are a reset and a modify, which create a queue pair under
-//! `Ep::preposted`, before the Endpoint connects.
+//! other users. No queue pair is created under them.
 //!
 //! Two locks of one kind are held at once in one case only: the handler mutexes of a listener and
 //! of its new id. A handoff takes the admission lock of the request's new service point. Under it,

@@ -17,6 +17,7 @@
 //! its time were taken, once as many were taken since or the CQ was found empty.
 
 use super::atomic::{
+    AtomicBool,
     AtomicU32,
     AtomicU64, //
 };
@@ -162,6 +163,8 @@ impl CqRoom {
 pub(crate) struct CqReservation {
     entries: u32,
     given_up: AtomicU32,
+    /// The queue pair cannot be destroyed, so the entries stay reserved.
+    stays: AtomicBool,
 }
 
 impl CqReservation {
@@ -170,6 +173,7 @@ impl CqReservation {
         Self {
             entries,
             given_up: AtomicU32::new(0),
+            stays: AtomicBool::new(false),
         }
     }
 
@@ -192,8 +196,21 @@ impl CqReservation {
         self.given_up.load_acquire() != 0
     }
 
-    /// Returns the entries after the queue pair was destroyed. Called once.
+    /// Reserves the entries for as long as there is the CQ. The queue pair cannot be destroyed.
+    pub(crate) fn stay(&self) {
+        self.stays.swap(true);
+    }
+
+    /// Returns whether the entries stay reserved for as long as there is the CQ.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays.load_acquire()
+    }
+
+    /// Returns the entries after the queue pair was destroyed, unless they stay. Called once.
     pub(crate) fn end(&self, room: &CqRoom) {
+        if self.stays() {
+            return;
+        }
         let given_up = self.given_up.load_acquire();
         room.give_up(given_up);
         room.give_back(self.entries.saturating_sub(given_up));

@@ -84,10 +84,17 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     fn last_receive(this: ArcBorrow<'_, Self>);
 
     /// Handles the end of the queue pair: it was destroyed, or could not be created. No completion
-    /// of it arrives any more. A queue pair that cannot be destroyed keeps the value for ever.
+    /// of it arrives any more.
     ///
     /// Context: process; sleeps.
     fn destroyed(kept: Self::Kept);
+
+    /// Handles a queue pair that the driver has failed to destroy. Completions of it may arrive as
+    /// long as there is the device. The removal of the device waits for all references to it, so
+    /// this must drop those that the value has.
+    ///
+    /// Context: process; sleeps.
+    fn leaked(kept: Self::Kept);
 }
 
 /// Context of a queue pair's events. It passes failures to the handler until they are ignored.
@@ -96,13 +103,23 @@ struct QpContext<H: Handler> {
     handler: Arc<H>,
     /// Whether failures are no longer reported.
     ignores_failures: Atomic<bool>,
-    /// Taken in `drop` alone.
-    kept: Option<H::Kept>,
 }
 
-impl<H: Handler> Drop for QpContext<H> {
+/// A value that the handler gets back when the queue pair ends.
+struct KeptUntilEnd<H: Handler>(Option<H::Kept>);
+
+impl<H: Handler> KeptUntilEnd<H> {
+    /// Returns the value of a queue pair that cannot be destroyed.
+    fn leak(&mut self) {
+        if let Some(kept) = self.0.take() {
+            H::leaked(kept);
+        }
+    }
+}
+
+impl<H: Handler> Drop for KeptUntilEnd<H> {
     fn drop(&mut self) {
-        if let Some(kept) = self.kept.take() {
+        if let Some(kept) = self.0.take() {
             H::destroyed(kept);
         }
     }
@@ -137,6 +154,7 @@ pub(crate) struct Qp<H: Handler, C: CqHandler> {
     state: Pin<KBox<Mutex<QpState>>>,
     // `Some` until `raw` is destroyed.
     context: Option<Arc<QpContext<H>>>,
+    kept: KeptUntilEnd<H>,
     /// Whether the transport sends the peer the key of the memory that an RDMA read writes to.
     shows_sinks: bool,
     _pd: Arc<Pd>,
@@ -166,6 +184,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         capacity: Capacity,
         port: u32,
     ) -> Result<Arc<Self>> {
+        let kept = KeptUntilEnd(Some(kept));
         let capacity = match srq {
             Some(_) => capacity.without_receives(),
             None => capacity.with_receives(),
@@ -177,7 +196,6 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             QpContext {
                 handler,
                 ignores_failures: Atomic::new(false),
-                kept: Some(kept),
             },
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -207,6 +225,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 raw,
                 state,
                 context: Some(context),
+                kept,
                 shows_sinks,
                 _pd: pd,
                 _send_cq: send_cq,
@@ -342,6 +361,9 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
         // call has returned 0. A late completion contains a number as its `wr_id`, not a pointer.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         unless_destroyed("queue pair", ret, self.context.take());
+        if ret != 0 {
+            self.kept.leak();
+        }
     }
 }
 

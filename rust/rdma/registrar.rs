@@ -105,6 +105,8 @@ impl QpHandler for CompletionFlag {
     fn last_receive(_this: ArcBorrow<'_, Self>) {}
 
     fn destroyed((): ()) {}
+
+    fn leaked((): ()) {}
 }
 
 /// A queue pair of a protection domain that registers memory regions of this domain.

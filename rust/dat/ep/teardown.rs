@@ -344,6 +344,10 @@ impl qp::Handler for Ep {
     fn destroyed(kept: Self::Kept) {
         kept.end();
     }
+
+    fn leaked(kept: Self::Kept) {
+        kept.leak();
+    }
 }
 
 impl_has_delayed_work! {

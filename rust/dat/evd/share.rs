@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Share of a completion queue, reserved for a queue pair. Dropped after the queue pair was
-/// destroyed.
+/// destroyed, or was found indestructible.
 pub(in crate::dat) struct CqShare {
     evd: Arc<Evd>,
     queue: Arc<EvdCq>,
@@ -94,6 +94,17 @@ impl CqShare {
         let taken = self.taken.split(entries);
         let other = Self::new(self.evd.clone(), self.queue.clone(), taken);
         (self, other)
+    }
+
+    /// Reserves the entries for as long as there is the completion queue. The queue pair cannot be
+    /// destroyed, so its completions may arrive at any time.
+    pub(in crate::dat) fn stay(&self) {
+        self.taken.stay();
+    }
+
+    /// Returns whether the entries stay reserved for as long as there is the completion queue.
+    pub(in crate::dat) fn stays(&self) -> bool {
+        self.taken.stays()
     }
 
     /// Gives up outstanding DTOs. Their completions take room in the completion queue until the

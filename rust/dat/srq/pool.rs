@@ -127,6 +127,9 @@ impl Pool {
     ///
     /// Context: process; sleeps.
     fn end(self, payer: Payer<'_>) {
+        if self.share.stays() {
+            self.more.iter().for_each(CqShare::stay);
+        }
         if !self.share.is_drained(payer) {
             let shares = Iterator::chain(self.more.iter(), [&*self.share]);
             shares.for_each(|share| share.give_up(u32::MAX));

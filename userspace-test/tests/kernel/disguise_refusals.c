@@ -2,10 +2,12 @@
 /*
  * Refuses to destroy objects of kernel modules, and then calls the modules back
  * for those objects, as a driver may that still uses them. rmmod leaves the
- * objects as they are.
+ * objects as they are; "let_go" destroys them.
  */
 #include <linux/atomic.h>
+#include <linux/bug.h>
 #include <linux/errno.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 
 #include "disguise.h"
@@ -28,6 +30,30 @@ MODULE_PARM_DESC(refused, "objects that were not destroyed");
 static DEFINE_MUTEX(refused_lock);
 static void *refused_qp, *refused_cq, *refused_srq;
 
+/* Refused objects, and those that these use. Each is here once. */
+static struct {
+	int kind;
+	void *object;
+} leaked[256];
+static atomic_t leaks = ATOMIC_INIT(0);
+module_param_cb(leaked, &disguise_atomic_ops, &leaks, 0444);
+MODULE_PARM_DESC(leaked, "objects that were not destroyed, and those that these use");
+
+static void add(int kind, void *object)
+{
+	int i, count = atomic_read(&leaks);
+
+	lockdep_assert_held(&refused_lock);
+	for (i = 0; i < count; i++)
+		if (leaked[i].object == object)
+			return;
+	if (!object || WARN_ON(count == ARRAY_SIZE(leaked)))
+		return;
+	leaked[count].kind = kind;
+	leaked[count].object = object;
+	atomic_inc(&leaks);
+}
+
 static bool refuses(int kind, const void *uobject)
 {
 	if (uobject || !(atomic_read(&refuse) & kind))
@@ -36,18 +62,18 @@ static bool refuses(int kind, const void *uobject)
 	return true;
 }
 
-static void remember(void **latest, void *object)
-{
-	mutex_lock(&refused_lock);
-	*latest = object;
-	mutex_unlock(&refused_lock);
-}
-
 bool disguise_refuses_qp(struct ib_qp *qp)
 {
 	if (qp->qp_type != IB_QPT_RC || !refuses(REFUSE_QP, qp->uobject))
 		return false;
-	remember(&refused_qp, qp);
+	mutex_lock(&refused_lock);
+	refused_qp = qp;
+	add(REFUSE_QP, qp);
+	add(REFUSE_CQ, qp->send_cq);
+	add(REFUSE_CQ, qp->recv_cq);
+	add(REFUSE_SRQ, qp->srq);
+	add(REFUSE_PD, qp->pd);
+	mutex_unlock(&refused_lock);
 	return true;
 }
 
@@ -55,7 +81,10 @@ static int destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
 	if (!refuses(REFUSE_CQ, cq->uobject))
 		return disguise_own.destroy_cq(cq, udata);
-	remember(&refused_cq, cq);
+	mutex_lock(&refused_lock);
+	refused_cq = cq;
+	add(REFUSE_CQ, cq);
+	mutex_unlock(&refused_lock);
 	return -EBUSY;
 }
 
@@ -63,7 +92,11 @@ static int destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 {
 	if (!refuses(REFUSE_SRQ, srq->uobject))
 		return disguise_own.destroy_srq(srq, udata);
-	remember(&refused_srq, srq);
+	mutex_lock(&refused_lock);
+	refused_srq = srq;
+	add(REFUSE_SRQ, srq);
+	add(REFUSE_PD, srq->pd);
+	mutex_unlock(&refused_lock);
 	return -EBUSY;
 }
 
@@ -72,6 +105,10 @@ static int dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	if (mr->type == IB_MR_TYPE_DMA || !refuses(REFUSE_MR, mr->uobject))
 		return disguise_own.dereg_mr(mr, udata);
+	mutex_lock(&refused_lock);
+	add(REFUSE_MR, mr);
+	add(REFUSE_PD, mr->pd);
+	mutex_unlock(&refused_lock);
 	return -EBUSY;
 }
 
@@ -79,8 +116,57 @@ static int dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
 	if (!refuses(REFUSE_PD, pd->uobject))
 		return disguise_own.dealloc_pd(pd, udata);
+	mutex_lock(&refused_lock);
+	add(REFUSE_PD, pd);
+	mutex_unlock(&refused_lock);
 	return -EBUSY;
 }
+
+static int destroy(int kind, void *object)
+{
+	switch (kind) {
+	case REFUSE_QP:
+		return ib_destroy_qp_user(object, NULL);
+	case REFUSE_SRQ:
+		return ib_destroy_srq_user(object, NULL);
+	case REFUSE_MR:
+		return ib_dereg_mr_user(object, NULL);
+	case REFUSE_CQ:
+		return ib_destroy_cq_user(object, NULL);
+	default:
+		return ib_dealloc_pd_user(object, NULL);
+	}
+}
+
+/* In this order no object is in use when it is destroyed. */
+static const int order[] = { REFUSE_QP, REFUSE_SRQ, REFUSE_MR, REFUSE_CQ, REFUSE_PD };
+
+/* The destruction calls dealloc_pd and the others again, so it does not hold the lock. */
+static int let_go(const char *text, const struct kernel_param *param)
+{
+	int i, j, error, count;
+
+	atomic_set(&refuse, 0);
+	mutex_lock(&refused_lock);
+	refused_qp = refused_cq = refused_srq = NULL;
+	count = atomic_xchg(&leaks, 0);
+	mutex_unlock(&refused_lock);
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		for (j = 0; j < count; j++) {
+			if (leaked[j].kind != order[i])
+				continue;
+			error = destroy(order[i], leaked[j].object);
+			if (error)
+				return error;
+		}
+	}
+	return 0;
+}
+
+static const struct kernel_param_ops let_go_ops = { .set = let_go };
+
+module_param_cb(let_go, &let_go_ops, NULL, 0200);
+MODULE_PARM_DESC(let_go, "anything destroys the leaked objects, as the end of their driver does");
 
 static void call_back_qp(struct ib_qp *qp)
 {

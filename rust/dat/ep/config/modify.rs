@@ -25,6 +25,7 @@ use crate::{
             Parts,
             PastLives,
             Plan,
+            Preposted,
             QpParts,
             Shares, //
         },
@@ -160,16 +161,11 @@ impl Ep {
         let old;
         let attr = {
             let past_lives = self.past_lives.lock();
-            let preposted = self.preposted.lock();
             let (attr, next) = self.plan(change, &new)?;
             let attr = Attr::resolve(Some(attr), self.context.ia.attr())?;
-            if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
-                return Err(DatError::Invalid(Arg::Attr));
-            }
-            self.inner.lock().parts.check_zone_of(&new)?;
-            if let Some(pz) = &new.pz {
-                preposted.fit_zone(pz).map_err(as_parameter)?;
-            }
+            self.check_receives(&self.preposted.lock(), &attr, &new)?;
+            // The driver, and memory of a full cgroup, may take long. Handlers of `rdma_cm` wait
+            // for `preposted`, so it is not held meanwhile.
             qp = next
                 .as_ref()
                 .map(|parts| self.make_another_qp(parts, &attr))
@@ -179,6 +175,9 @@ impl Ep {
                 .then(|| NewSlots::new(&self.context, &attr, srq.as_deref()))
                 .transpose()?;
             self.drain_evds();
+            let preposted = self.preposted.lock();
+            // Another thread may have posted receives.
+            self.check_receives(&preposted, &attr, &new)?;
             old = self
                 .context
                 .evds
@@ -188,6 +187,17 @@ impl Ep {
         drop(old);
         self.unless_removed()?;
         Ok(attr)
+    }
+
+    /// Checks that the receives that wait for a connection fit the new attributes and objects.
+    fn check_receives(&self, preposted: &Preposted, attr: &Attr, new: &Parts) -> DatResult {
+        if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
+            return Err(DatError::Invalid(Arg::Attr));
+        }
+        self.inner.lock().parts.check_zone_of(new)?;
+        new.pz
+            .as_ref()
+            .map_or(Ok(()), |pz| preposted.fit_zone(pz).map_err(as_parameter))
     }
 
     /// Returns the attributes after a change, and the objects of another QP if the change needs

@@ -72,18 +72,19 @@ impl Ep {
         self.unless_removed()
     }
 
-    /// Creates a new QP, and puts it in place unless the Endpoint was freed meanwhile.
+    /// Creates a new QP, and puts it in place unless the Endpoint was freed meanwhile. The caller
+    /// holds `past_lives`, so no other thread changes the Endpoint's objects.
     fn become_unconnected(self: &Arc<Self>) -> DatResult {
-        let _preposted = self.preposted.lock();
         let (parts, attr) = {
             let inner = self.inner.lock();
             (inner.parts.objects(), inner.attr)
         };
         let parts = parts.ok_or(Phase::Freed.invalid_state_error())?;
-        // If the Endpoint was freed meanwhile, the QP and its shares are dropped after the lock.
+        // If the Endpoint was freed meanwhile, the QP and its shares are dropped after the locks.
         let shares = Shares::take(&parts, &self.context.ia.device()?, &attr)?;
         let mut new = Some(self.make_qp(&parts, &attr, &shares)?);
         let mut shares = Some(shares);
+        let _preposted = self.preposted.lock();
         let mut inner = self.inner.lock();
         let effects = self.advance(&mut inner, Call::Reset)?;
         if effects.qp_reset {

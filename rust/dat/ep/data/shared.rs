@@ -105,7 +105,7 @@ impl Kept {
         Self { shares, member }
     }
 
-    /// Releases the objects. The QP is destroyed.
+    /// Releases the objects of a QP that was destroyed.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn end(self) {
@@ -113,6 +113,14 @@ impl Kept {
             member.leave(self.shares.has_taken_all());
         }
         Shares::end(self.shares);
+    }
+
+    /// Releases the objects of a QP that cannot be destroyed. Its completions keep their room.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat::ep) fn leak(self) {
+        self.shares.stay();
+        self.end();
     }
 }
 

@@ -257,6 +257,13 @@ impl Shares {
         }
     }
 
+    /// Reserves the room for as long as there are the completion queues. The queue pair cannot be
+    /// destroyed, so its completions may arrive at any time.
+    pub(in crate::dat::ep) fn stay(&self) {
+        self.receives.share().stay();
+        self.requests.stay();
+    }
+
     /// Returns the shares of a queue pair that was destroyed. If it outlived its Endpoint, the
     /// EVDs' work items drain its remaining completions. Otherwise the Endpoint drains them.
     ///

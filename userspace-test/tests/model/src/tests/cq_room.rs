@@ -109,6 +109,23 @@ fn a_queue_pair_that_outlives_its_endpoint_keeps_its_entries() {
 }
 
 #[test]
+fn the_entries_of_a_queue_pair_that_cannot_be_destroyed_stay_reserved() {
+    let room = CqRoom::new(4);
+    assert!(room.take(3));
+    let taken = CqReservation::new(3);
+    assert_eq!(taken.give_up(2), 2);
+    assert!(!taken.stays());
+    taken.stay();
+    assert!(taken.stays());
+    taken.end(&room);
+    assert!(!room.has_given_up());
+    assert_eq!(room.found_empty(), 0);
+    assert_eq!(room.completions_taken(4), 0);
+    assert!(!room.take(2));
+    assert!(room.take(1));
+}
+
+#[test]
 fn no_more_entries_are_given_up_than_were_taken() {
     let taken = CqReservation::new(5);
     assert_eq!(taken.give_up(3), 3);

@@ -10,7 +10,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::same;
-use crate::machine::{command, KernelLog};
+use crate::machine::{command, DeviceGuard, KernelLog};
 use anyhow::{ensure, Context as _, Result};
 use std::fs;
 
@@ -25,34 +25,45 @@ tests! {
         "Shared receive queues that a driver does not destroy are leaked, and later ones work";
     protection_domains, 60,
         "Protection domains that a driver does not free are leaked, and later ones work";
+    device_removed, 240, "A device is removed after objects of each kind were leaked";
 }
 
-/// Kinds of objects: the bit of the parameter `refuse`, and the name in the kernel log.
-const QUEUE_PAIR: (u64, &str) = (1, "queue pair");
-const COMPLETION_QUEUE: (u64, &str) = (2, "completion queue");
-const MEMORY_REGION: (u64, &str) = (4, "memory region");
-const SHARED_RECEIVE_QUEUE: (u64, &str) = (8, "shared receive queue");
-const PROTECTION_DOMAIN: (u64, &str) = (16, "protection domain");
+/// Kind of objects: the bit of the parameter `refuse`, and the name in the kernel log.
+type Kind = (u64, &'static str);
+
+const QUEUE_PAIR: Kind = (1, "queue pair");
+const COMPLETION_QUEUE: Kind = (2, "completion queue");
+const MEMORY_REGION: Kind = (4, "memory region");
+const SHARED_RECEIVE_QUEUE: Kind = (8, "shared receive queue");
+const PROTECTION_DOMAIN: Kind = (16, "protection domain");
+
+/// Each kind, the kinds of objects that its leaked objects use, and work with it.
+const KINDS: [(Kind, &[Kind], fn(&Context) -> Result<()>); 5] = [
+    (QUEUE_PAIR, &[COMPLETION_QUEUE, SHARED_RECEIVE_QUEUE, PROTECTION_DOMAIN], both),
+    (COMPLETION_QUEUE, &[], transfer),
+    (MEMORY_REGION, &[PROTECTION_DOMAIN], transfer),
+    (SHARED_RECEIVE_QUEUE, &[PROTECTION_DOMAIN], receive_shared),
+    (PROTECTION_DOMAIN, &[], transfer),
+];
 
 fn queue_pairs(context: &Context) -> Result<()> {
-    // Each keeps its endpoint, and with that the completion queues and the domain.
-    is_leaked(context, QUEUE_PAIR, &[], transfer)
+    later_ones_work(context, 0)
 }
 
 fn completion_queues(context: &Context) -> Result<()> {
-    is_leaked(context, COMPLETION_QUEUE, &[], transfer)
+    later_ones_work(context, 1)
 }
 
 fn memory_regions(context: &Context) -> Result<()> {
-    is_leaked(context, MEMORY_REGION, &[PROTECTION_DOMAIN], transfer)
+    later_ones_work(context, 2)
 }
 
 fn shared_receive_queues(context: &Context) -> Result<()> {
-    is_leaked(context, SHARED_RECEIVE_QUEUE, &[], receive_shared)
+    later_ones_work(context, 3)
 }
 
 fn protection_domains(context: &Context) -> Result<()> {
-    is_leaked(context, PROTECTION_DOMAIN, &[], transfer)
+    later_ones_work(context, 4)
 }
 
 /// Uses objects, and frees them.
@@ -70,6 +81,12 @@ fn receive_shared(context: &Context) -> Result<()> {
     context.next(&server.recv).map(drop)
 }
 
+/// Both, one after the other.
+fn both(context: &Context) -> Result<()> {
+    transfer(context)?;
+    receive_shared(context)
+}
+
 /// References to the module.
 fn references() -> Result<u64> {
     Ok(fs::read_to_string("/sys/module/kdapl/refcnt")?.trim().parse()?)
@@ -84,14 +101,22 @@ fn leaks_in(log: &str, name: &str) -> u64 {
     log.matches(&line).count() as u64
 }
 
-/// Refuses to destroy objects of a kind after `work` has used them. Objects that are `held` by
-/// those cannot be destroyed either.
-fn is_leaked(
-    context: &Context,
-    (bit, name): (u64, &str),
-    held: &[(u64, &str)],
-    work: fn(&Context) -> Result<()>,
-) -> Result<()> {
+/// Leaks objects of the kind at this place, and checks that others work.
+fn later_ones_work(context: &Context, place: usize) -> Result<()> {
+    let ((_, name), _, work) = KINDS[place];
+    let disguise = leak(context, place)?;
+    // What the callbacks use was not freed.
+    disguise.set("call_back", 1)?;
+    work(context).with_context(|| format!("after the leak of a {name}"))?;
+    let_go(disguise)?;
+    ensure!(command("rmmod kdapl").is_err(), "the module was unloaded");
+    work(context)
+}
+
+/// Refuses to destroy objects of a kind after they were used. Objects that they use cannot be
+/// destroyed either. Returns when nothing but the driver uses any of these.
+fn leak(context: &Context, place: usize) -> Result<Loaded> {
+    let ((bit, name), used, work) = KINDS[place];
     let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
     work(context)?;
     let (mut log, before) = (KernelLog::from_now()?, references()?);
@@ -102,18 +127,36 @@ fn is_leaked(
     context.until("all are leaked, and hold the module", || {
         refused = disguise.parameter("refused")?;
         text += &log.more()?;
-        let leaked = |name| leaks_in(&text, name) > 0;
         let all = text.matches("the module cannot be unloaded").count() as u64;
-        Ok(leaked(name)
-            && held.iter().all(|(_, name)| leaked(name))
-            && references()? == before + all)
+        Ok(refused != 0 && all == disguise.parameter("leaked")? && references()? == before + all)
     })?;
     disguise.set("refuse", 0)?;
-    same("objects in the log", leaks_in(&text, name), refused)?;
-    // What the callbacks use was not freed.
-    disguise.set("call_back", 1)?;
-    work(context).with_context(|| format!("after the leak of a {name}"))?;
-    disguise.unload()?;
-    ensure!(command("rmmod kdapl").is_err(), "the module was unloaded");
-    work(context)
+    same(
+        &format!("leaked objects in the log, of the kind {name}"),
+        leaks_in(&text, name),
+        refused,
+    )?;
+    for (_, name) in used {
+        ensure!(leaks_in(&text, name) != 0, "no {name} was leaked");
+    }
+    Ok(disguise)
+}
+
+/// Destroys the leaked objects in the end, since soft-RoCE warns of those that are left at its own
+/// end. What kDAPL has leaked stays.
+fn let_go(disguise: Loaded) -> Result<()> {
+    disguise.set("let_go", 1)?;
+    disguise.unload()
+}
+
+fn device_removed(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    for place in 0..KINDS.len() {
+        let disguise = leak(context, place)?;
+        let_go(disguise)?;
+        guard.delete()?;
+        guard.add()?;
+        transfer(context).with_context(|| format!("after the leak of a {}", KINDS[place].0 .1))?;
+    }
+    Ok(())
 }
