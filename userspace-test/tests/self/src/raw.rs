@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
-use libkdapl::sys::kdapl_hdr;
+use libkdapl::sys::{kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT};
 use libkdapl::{Buffer, Error};
 use std::os::fd::AsRawFd;
 use std::{io, ptr};
@@ -134,11 +134,51 @@ pub struct Mapped {
     length: usize,
 }
 
+impl Mapped {
+    /// Unmaps all but the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) -> io::Result<()> {
+        let rest = self.length.saturating_sub(length);
+        // SAFETY: the mapping belongs to this value, and nothing refers to it.
+        if unsafe { libc::munmap(self.start.byte_add(length), rest) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.length = length;
+        Ok(())
+    }
+
+    /// Moves the mapping to another address.
+    pub fn relocate(&mut self) -> io::Result<()> {
+        let (start, length) = (self.start, self.length);
+        let (none, private) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: the kernel chooses an address that is not in use. The mapping belongs to this
+        // value, and nothing refers to it.
+        let moved = unsafe {
+            let free = libc::mmap(ptr::null_mut(), length, none, private, -1, 0);
+            if free == libc::MAP_FAILED {
+                free
+            } else {
+                libc::mremap(start, length, length, fixed, free)
+            }
+        };
+        if moved == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        self.start = moved;
+        Ok(())
+    }
+}
+
 impl Drop for Mapped {
     fn drop(&mut self) {
         // SAFETY: the mapping belongs to this value, and nothing refers to it.
         unsafe { libc::munmap(self.start, self.length) };
     }
+}
+
+/// Returns the offset of an area of an EVD in the file.
+pub fn offset_of(evd: u64, area: u32) -> u64 {
+    ((evd & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT) | (u64::from(area) << KDAPL_MAP_AREA_SHIFT)
 }
 
 /// Calls `mmap(2)`.

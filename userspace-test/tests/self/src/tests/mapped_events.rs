@@ -5,7 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{connection, done, empty, refused, same};
-use crate::raw::{map, protect, Mapped};
+use crate::raw::{map, offset_of, protect, Mapped};
 use crate::software::{number, post_all, software, take, take_all};
 use crate::threads::Worker;
 use anyhow::{ensure, Result};
@@ -178,15 +178,11 @@ fn rights(context: &Context) -> Result<()> {
     let evd = software(context, 8)?;
     let (device, handle) = (evd.device(), evd.handle().0);
     let page = 4096;
-    let offset = |handle: u64, area: u32| {
-        ((handle & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT)
-            | (u64::from(area) << KDAPL_MAP_AREA_SHIFT)
-    };
-    let (events, index) = (offset(handle, KDAPL_MAP_EVENTS), offset(handle, KDAPL_MAP_INDEX));
+    let (events, index) = (offset_of(handle, KDAPL_MAP_EVENTS), offset_of(handle, KDAPL_MAP_INDEX));
     let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
     let execute = libc::PROT_READ | libc::PROT_EXEC;
     let (shared, private) = (libc::MAP_SHARED, libc::MAP_PRIVATE);
-    let stale = offset(handle ^ (1 << 20), KDAPL_MAP_EVENTS);
+    let stale = offset_of(handle ^ (1 << 20), KDAPL_MAP_EVENTS);
     for (what, offset, length, protection, flags, errno) in [
         ("events to write", events, 2 * page, write, shared, libc::EACCES),
         ("events to execute", events, 2 * page, execute, shared, libc::EACCES),

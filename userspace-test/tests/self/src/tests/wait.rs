@@ -285,7 +285,7 @@ fn file_closed_during_wait(context: &Context) -> Result<()> {
 }
 
 /// Runs `work` in a forked child. Returns its process id.
-fn fork(work: impl FnOnce() -> bool) -> Result<libc::pid_t> {
+pub fn fork(work: impl FnOnce() -> bool) -> Result<libc::pid_t> {
     // SAFETY: the child only makes system calls and leaves by `_exit`.
     match unsafe { libc::fork() } {
         -1 => bail!("fork: {}", std::io::Error::last_os_error()),
@@ -298,7 +298,8 @@ fn fork(work: impl FnOnce() -> bool) -> Result<libc::pid_t> {
     }
 }
 
-fn reap(pid: libc::pid_t) -> Result<libc::c_int> {
+/// Waits for the end of a child. Returns its status.
+pub fn reap(pid: libc::pid_t) -> Result<libc::c_int> {
     let mut status = 0;
     // SAFETY: `status` is ours.
     let reaped = unsafe { libc::waitpid(pid, &mut status, 0) };

@@ -7,8 +7,11 @@ use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::same;
 use crate::machine::meminfo;
+use crate::raw::{map, offset_of};
 use crate::tests::tests;
+use crate::tests::wait::{fork, reap};
 use anyhow::{ensure, Context as _, Result};
+use libkdapl::sys::{KDAPL_MAP_EVENTS, KDAPL_MAP_INDEX};
 use libkdapl::{ConnectOptions, EpAttr, EpConfig, EvdFlags, Ia};
 use std::any::Any;
 
@@ -17,6 +20,7 @@ tests! {
     limited, 120, "The memory of queues of the module is estimated and limited for a user, and others connect";
     given_back, 60, "Each kind of memory of the module is counted for its user, and given back exactly";
     mapped_after_free, 20, "Pages of mapped events count for their user until they are unmapped, also after the EVD was freed";
+    mapped_copies, 20, "Mappings of events that are split, moved and inherited by a child count until the last part is unmapped";
 }
 
 /// What the limit counts.
@@ -122,6 +126,39 @@ fn mapped_after_free(context: &Context) -> Result<()> {
     context.until("the mapped pages are counted, and nothing else", || Ok(me()? == before + 12))?;
     drop(evd);
     same("KiB that are counted after that", me()?, before)
+}
+
+fn mapped_copies(context: &Context) -> Result<()> {
+    const PAGE: usize = 4096;
+    let me = || held(0, ITEM);
+    let ia = context.open()?;
+    let before = me()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 1)?;
+    let map = |area, pages, protection| {
+        let offset = offset_of(evd.handle().0, area);
+        map(evd.device(), offset, pages * PAGE, protection, libc::MAP_SHARED)
+    };
+    let mut events = map(KDAPL_MAP_EVENTS, 2, libc::PROT_READ)?;
+    let mut index = map(KDAPL_MAP_INDEX, 1, libc::PROT_READ | libc::PROT_WRITE)?;
+    evd.free()?;
+    let stay = |after| same(&format!("KiB that are counted after {after}"), me()?, before + 12);
+    context.until("the mapped pages are counted, and nothing else", || Ok(me()? == before + 12))?;
+    events.truncate(PAGE)?;
+    stay("an unmapped page")?;
+    events.relocate()?;
+    index.relocate()?;
+    stay("a move")?;
+    let child = fork(|| {
+        // SAFETY: the call has no preconditions.
+        unsafe { libc::pause() };
+        false
+    })?;
+    drop((events, index));
+    stay("the end in the parent")?;
+    // SAFETY: the child is ours, and was not reaped.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    reap(child)?;
+    same("KiB that are counted at the end", me()?, before)
 }
 
 /// Makes objects, with at least this many bytes of memory of the module.
