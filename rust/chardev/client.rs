@@ -86,7 +86,6 @@ impl Client {
     /// # Errors
     ///
     /// INVALID_HANDLE: (IA) if the file has no open IA, or with the subtype of the kind.
-    #[inline(always)]
     pub(super) fn get<T: Tabled>(&self, handle: u64) -> DatResult<Arc<T>> {
         let ia = self.ia.lock();
         ia.as_ref().ok_or(Self::without_ia())?.get(handle)

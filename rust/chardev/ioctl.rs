@@ -140,7 +140,6 @@ impl<M: Message> Exchange<M> {
     /// # Errors
     ///
     /// `EFAULT`.
-    #[inline(always)]
     fn may_write(&self) -> Result {
         uapi::may_write(self.argument(), &self.message, self.size)
     }
@@ -151,7 +150,6 @@ impl<M: Message> Exchange<M> {
     /// # Errors
     ///
     /// `EFAULT`, and those of [`CallFailure::Message`].
-    #[inline(always)]
     fn finish<T: AfterCopy>(&mut self, order: &Order, result: CallResult<T>) -> Result {
         let (code, outcome) = match result {
             Ok(outcome) => (0, Some(outcome)),

@@ -63,7 +63,6 @@ pub(super) struct Common {
 /// # Safety
 ///
 /// `local` refers to at least `count` triplets, unless it is NULL.
-#[inline(always)]
 pub(super) unsafe fn segments(
     count: i32,
     local: &In<bindings::DAT_LMR_TRIPLET>,
@@ -77,7 +76,6 @@ pub(super) unsafe fn segments(
 /// # Safety
 ///
 /// As for [`segments`], and the triplets live as long as the result.
-#[inline(always)]
 pub(super) unsafe fn segments_of<'a>(
     count: i32,
     local: *const bindings::DAT_LMR_TRIPLET,
@@ -99,13 +97,11 @@ pub(super) unsafe fn segments_of<'a>(
 }
 
 /// Posts a send or a receive.
-#[inline(always)]
 fn post_to_peer(ep: KernelHandle, operation: Operation, common: &Common) -> DatResult {
     post(ep, operation, common, NOWHERE, Operands::default())
 }
 
 /// Posts an operation that addresses the peer's memory.
-#[inline(always)]
 pub(super) fn post_to_memory(
     ep: KernelHandle,
     operation: Operation,
@@ -118,7 +114,6 @@ pub(super) fn post_to_memory(
 }
 
 /// Returns a segment that an RMR context names; `None` for NULL.
-#[inline(always)]
 fn of_rmr(triplet: &In<bindings::DAT_RMR_TRIPLET>) -> Option<Segment> {
     triplet.get().map(|triplet| Segment {
         address: triplet.virtual_address,
@@ -154,7 +149,6 @@ fn post(
 ///
 /// Context: any. Sleeps only where it may, to find a slot, and for a receive that has to wait for a
 /// connection.
-#[inline(always)]
 fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> DatResult {
     let (post, refusal) = {
         let guard = rcu::read_lock();

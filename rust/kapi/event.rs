@@ -74,7 +74,6 @@ impl<'a> Delivery<'a> {
     }
 
     /// Converts the stored event, if there is one. Called after an event was taken, without locks.
-    #[inline]
     pub(super) fn finish(self) -> DatResult {
         match &self.record {
             None => Ok(()),

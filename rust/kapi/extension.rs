@@ -26,7 +26,6 @@ use kdapl_bindings as bindings;
 
 /// Returns `event_extension_data` of a data transfer operation (DTO): the words of a
 /// `DAT_IB_EXTENSION_EVENT_DATA`, all 0 for an operation of DAT's own.
-#[inline(always)]
 pub(super) fn event_data(operation: Operation, status: DtoStatus, immed_data: u32) -> [u64; 8] {
     let (head, data) = match head(operation, status) {
         Some(head) => (head, immed_data.into()),
@@ -37,7 +36,6 @@ pub(super) fn event_data(operation: Operation, status: DtoStatus, immed_data: u3
 }
 
 /// Returns the first word of the extension data, or `None` if the operation is no extension.
-#[inline(always)]
 fn head(operation: Operation, status: DtoStatus) -> Option<u64> {
     let kind = match operation {
         Operation::FetchAdd => bindings::DAT_IB_FETCH_AND_ADD,

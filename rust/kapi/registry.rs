@@ -172,7 +172,6 @@ impl Adapter {
     /// is no such IA.
     ///
     /// `action` must be short and must not close an IA.
-    #[inline(always)]
     fn within<R>(number: u32, action: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
         let slot = ADAPTERS.slot(number)?.lock();
         let ia = slot.ia.as_ref().filter(|_| slot.number == number)?;
@@ -250,7 +249,6 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE with the object type's subtype.
-    #[inline(always)]
     pub(super) fn borrow<T: Tabled>(guard: &Guard, handle: KernelHandle) -> DatResult<&Arc<T>> {
         let ia = Self::borrow_ia(guard, handle.adapter());
         ia.ok_or(invalid(T::INVALID))?.borrow_outer(guard, handle)
@@ -259,7 +257,6 @@ impl Adapter {
     /// Returns the IA with this number. Its memory stays while the guard exists.
     ///
     /// Context: any.
-    #[inline(always)]
     pub(super) fn borrow_ia(guard: &Guard, number: u32) -> Option<&Arc<Ia>> {
         let lookups = &ADAPTERS.get()?.lookups;
         lookups.get(guard, slot_of(number), |key| key == u64::from(number))

@@ -113,7 +113,6 @@ impl CqRoom {
 
     /// Records that completions were taken, in their order. Returns the number of given up entries
     /// that are released.
-    #[inline(always)]
     pub(crate) fn completions_taken(&self, count: u32) -> u32 {
         let progress = self.progress.load().saturating_add(count.into());
         self.progress.store(progress);
@@ -126,7 +125,6 @@ impl CqRoom {
 
     /// Records that no completion is queued. Returns the number of given up entries that are
     /// released.
-    #[inline(always)]
     pub(crate) fn found_empty(&self) -> u32 {
         self.progress.store(self.mark().0);
         if self.has_given_up() {

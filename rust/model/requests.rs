@@ -161,7 +161,6 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// Decides whether the next request, which has this number, may be unsignalled.
     ///
     /// Requests that change memory regions are signalled: they own the region until they complete.
-    #[inline(always)]
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
         dto.flags.has(CompletionFlags::SUPPRESS)
             && self.allows_unsignalled
@@ -184,7 +183,6 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     }
 
     /// Returns whether an unsignalled request is in flight.
-    #[inline(always)]
     pub(crate) fn has_unsignalled(&self) -> bool {
         self.oldest != Neighbour::NONE
     }

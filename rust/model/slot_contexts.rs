@@ -27,7 +27,6 @@ impl<S: DerefMut<Target = [u32]>> SlotContexts<S> {
     }
 
     /// Stores the contexts of the DTO that has got a slot. 0 is no context.
-    #[inline]
     pub(crate) fn set(&mut self, slot: u32, contexts: impl Iterator<Item = u32>) {
         let range = self.range(slot);
         let Some(places) = range.and_then(|range| self.storage.get_mut(range)) else {

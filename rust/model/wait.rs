@@ -97,7 +97,6 @@ pub(crate) trait Waiter {
 /// # Errors
 ///
 /// The reason to stop, if too few events are queued by then.
-#[inline]
 pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::Output, WaitError> {
     // Events that are queued already need no notification.
     if waiter.queued() >= threshold {

@@ -80,7 +80,6 @@ impl KernelMemory {
     }
 
     /// Returns whether a part of the memory is contiguous for the device.
-    #[inline]
     pub(crate) fn is_contiguous(&self, offset: u64, length: u32) -> bool {
         let place = self.mapping.place(offset);
         place.is_some_and(|(_, left)| left >= u64::from(length))
@@ -91,7 +90,6 @@ impl KernelMemory {
     /// # Errors
     ///
     /// `EINVAL` if the list is full, or the part is not within the memory.
-    #[inline]
     pub(crate) fn push(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
         let key = self.pd.local_key();
         self.mapping

@@ -161,7 +161,6 @@ pub(crate) struct WcBatch<const N: usize>([MaybeUninit<bindings::ib_wc>; N]);
 
 impl<const N: usize> WcBatch<N> {
     /// Creates a buffer for `N` completions.
-    #[inline(always)]
     pub(crate) fn new() -> Self {
         // SAFETY: An array of `MaybeUninit` needs no initialisation.
         Self(unsafe { MaybeUninit::uninit().assume_init() })

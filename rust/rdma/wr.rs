@@ -73,7 +73,6 @@ pub(crate) enum Atomic {
 }
 
 /// Builds a receive.
-#[inline(always)]
 pub(super) fn build_recv(wr_id: u64, list: &SgList) -> bindings::ib_recv_wr {
     let (sg_list, num_sge) = list.as_raw();
     // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each member.)
@@ -101,7 +100,6 @@ impl SendWr {
 }
 
 /// Returns the verbs' code of a request, and whether the peer is to be notified of it.
-#[inline(always)]
 fn opcode(request: SendRequest) -> (bindings::ib_wr_opcode, bool) {
     match request {
         SendRequest::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, solicited),

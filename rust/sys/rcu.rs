@@ -99,7 +99,6 @@ impl<T: Send + Sync> RcuTable<T> {
     }
 
     /// Returns the object at an index, if `is_it` accepts its key. Context: any.
-    #[inline(always)]
     pub(crate) fn get<'a>(
         &'a self,
         _guard: &'a Guard,

@@ -123,7 +123,6 @@ messages!(
 ///
 /// `EINVAL` if the size is too small or differs from the size field of the message, `E2BIG` if the
 /// bytes after the known part are not zero, `EFAULT`.
-#[inline(always)]
 pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
     if size < M::FIRST {
         return Err(EINVAL);
@@ -139,7 +138,6 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
 }
 
 /// Copies in the known part of `size` bytes. Missing bytes are zero.
-#[inline(always)]
 fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize) -> Result<T> {
     let mut reader = UserSlice::new(from, size).reader();
     if size >= size_of::<T>() {
@@ -174,7 +172,6 @@ fn unknown_is_zero(from: UserPtr, size: usize, known: usize) -> Result {
 
 /// Returns the address and the bytes to write back for a message of `size` bytes. They do not
 /// exceed the caller's size.
-#[inline(always)]
 fn written<M: Message>(to: UserPtr, message: &M, size: usize) -> Result<(UserPtr, &[u8])> {
     const { assert!(M::WRITTEN <= size_of::<M>() && M::WRITTEN <= PAGE_SIZE) };
     const { assert!(M::FIRST <= size_of::<M>() && M::FIRST >= HEADER && M::WRITTEN >= HEADER) };
@@ -187,7 +184,6 @@ fn written<M: Message>(to: UserPtr, message: &M, size: usize) -> Result<(UserPtr
 /// # Errors
 ///
 /// `EFAULT`.
-#[inline(always)]
 pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M, size: usize) -> Result {
     let (to, bytes) = written(to, message, size)?;
     // SAFETY: `bytes` is readable and not empty. The helper accepts any user address.
@@ -206,7 +202,6 @@ pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M, size: usize) -> Re
 /// # Errors
 ///
 /// `EFAULT`.
-#[inline(always)]
 pub(crate) fn write<M: Message>(to: UserPtr, message: &M, size: usize) -> Result {
     let (to, bytes) = written(to, message, size)?;
     copy_out(to, bytes)

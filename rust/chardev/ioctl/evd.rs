@@ -115,7 +115,6 @@ impl EventArray {
     /// # Errors
     ///
     /// An errno for an invalid array. INVALID_PARAMETER (event) for a capacity of 0.
-    #[inline(always)]
     pub(super) fn new(address: u64, max: u32, size: u32) -> CallResult<Self> {
         if max == 0 {
             return Err(DatError::Invalid(Arg::Event).into());
@@ -155,7 +154,6 @@ pub(super) struct TakenEvents {
 
 /// Takes an event with `first`, then as many further events as there are and as fit, and copies
 /// them to the caller.
-#[inline(always)]
 fn deliver(
     evd: &Arc<Evd>,
     events: &EventArray,
@@ -231,7 +229,6 @@ pub(super) fn take_next(
 }
 
 /// Returns the EVD of a message and the destination of its events.
-#[inline(always)]
 pub(super) fn parts(
     client: &Client,
     message: &mut uapi::kdapl_evd_wait,
@@ -244,7 +241,6 @@ pub(super) fn parts(
 }
 
 /// Writes the numbers of events to the message.
-#[inline(always)]
 pub(super) fn answer(
     message: &mut uapi::kdapl_evd_wait,
     TakenEvents { taken, nmore }: TakenEvents,

@@ -71,7 +71,6 @@ pub(in crate::dat) fn contexts(
 
 /// Returns the LMR contexts that the segments of a DTO name. The context of an empty segment has no
 /// meaning.
-#[inline(always)]
 pub(in crate::dat) fn contexts_of(local: &[Segment]) -> impl Iterator<Item = u32> + '_ {
     let named = local.iter().filter(|segment| segment.length != 0);
     named.map(|segment| segment.context)

@@ -72,7 +72,6 @@ impl Evd {
         Self::found(taken, drained)
     }
 
-    #[inline(always)]
     fn found(taken: bool, end: DrainEnd) -> TakeResult {
         match (taken, end) {
             (true, end) => TakeResult::Event(end),

@@ -67,7 +67,6 @@ impl Evd {
     }
 
     /// Polls the next completion.
-    #[inline(always)]
     fn drain_one(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
         let mut batch = WcBatch::<1>::new();
         let [completion] = queue.cq.poll(&mut batch, 1) else {
@@ -119,7 +118,6 @@ impl Evd {
     }
 
     /// Counts the entries of DTOs that were given up, which a CQ has released.
-    #[inline(always)]
     pub(super) fn release_given_up(&self, count: u32) {
         if count != 0 {
             self.cqs.given_up.sub(count);

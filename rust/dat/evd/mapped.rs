@@ -186,7 +186,6 @@ impl Evd {
     /// something else that the claim depends on.
     ///
     /// Context: any, including hard IRQ.
-    #[inline(always)]
     pub(super) fn retract_empty(&self) {
         if let Some(mapped) = self.queue.mapped.as_ref() {
             mapped.retract_empty();

@@ -91,7 +91,6 @@ impl Evd {
 
     /// Reports an event that the consumer takes to its Endpoint, if it is one of a receive. Called
     /// with the consumer's lock held.
-    #[inline(always)]
     pub(super) fn report_if_receive(&self, record: &Record) {
         if self.queue.receive_reports.load(Relaxed) != 0 {
             self.report_receive_taken(record);

@@ -61,7 +61,6 @@ impl Evd {
     }
 
     /// Checks whether the EVD is the sink.
-    #[inline(always)]
     pub(in crate::dat) fn discards(&self) -> bool {
         self.flags.has(Flags::DISCARD)
     }

@@ -85,7 +85,6 @@ impl Spill {
     }
 
     /// Checks whether there are no completions.
-    #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.live == 0
     }

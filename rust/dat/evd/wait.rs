@@ -91,7 +91,6 @@ struct OnlyWaiter<'a> {
 }
 
 impl<'a> OnlyWaiter<'a> {
-    #[inline(always)]
     fn new(
         evd: &'a Arc<Evd>,
         deadline: Deadline,

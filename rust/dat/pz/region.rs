@@ -114,7 +114,6 @@ impl Region {
 /// # Errors
 ///
 /// Those of `add`.
-#[inline(always)]
 pub(in crate::dat) fn add_segments(
     segments: &[Segment],
     mut add: impl FnMut(&Segment) -> DatResult,

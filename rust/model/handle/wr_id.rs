@@ -155,7 +155,6 @@ impl SrqWrId {
     }
 
     /// Decodes the number of a completion; `None` for a work request of an Endpoint.
-    #[inline(always)]
     pub(crate) const fn from_raw(raw: u64) -> Option<Self> {
         if (raw >> SRQ_SHIFT) & 1 == 0 {
             return None;

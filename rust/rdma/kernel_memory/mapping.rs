@@ -144,7 +144,6 @@ impl Mapping {
     }
 
     /// Implements [`KernelMemory::for_each_mapping`](super::KernelMemory::for_each_mapping).
-    #[inline]
     pub(super) fn for_each_mapping(
         &self,
         mut offset: u64,

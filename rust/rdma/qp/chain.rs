@@ -77,7 +77,6 @@ pub(crate) type RecvChain = Chain<bindings::ib_recv_wr>;
 
 impl<W: ChainedWr> Chain<W> {
     /// Creates an empty chain.
-    #[inline(always)]
     pub(crate) fn new() -> Self {
         // INVARIANT: No request has to be initialised.
         Self {
@@ -96,7 +95,6 @@ impl<W: ChainedWr> Chain<W> {
 
     /// Appends a request, and copies its segments, as many as it says. Returns `false` without
     /// room.
-    #[inline(always)]
     fn append(&mut self, wr: W, list: &SgList) -> bool {
         let (Some(place), Some(room)) = (
             self.requests.get_mut(self.len),

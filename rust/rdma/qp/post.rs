@@ -125,7 +125,6 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// `wr` points to a work request in the structure that its opcode requires, with a list that
     /// is initialised. A region in it lives until the request has completed or the queue pair is
     /// destroyed.
-    #[inline(always)]
     unsafe fn post_raw(&self, wr: *const bindings::ib_send_wr) -> Result {
         // SAFETY: The queue pair is alive. The caller guarantees the rest. The call copies the
         // request.

@@ -21,7 +21,6 @@ impl SendFlags {
     };
 
     /// Returns the verbs' flags.
-    #[inline(always)]
     pub(super) fn as_raw(self) -> bindings::ib_send_flags {
         let mut flags = 0;
         if self.signalled {

@@ -26,7 +26,6 @@ pub(crate) struct SgList {
 
 impl SgList {
     /// Creates an empty list.
-    #[inline(always)]
     pub(crate) fn new() -> Self {
         Self {
             // SAFETY: An array of `MaybeUninit` needs no initialisation. (An array built element by

@@ -69,7 +69,6 @@ impl<T: Element> Array<T> {
     ///
     /// `EINVAL` if `size` is less than the first published size or no multiple of 8, `E2BIG` if it
     /// exceeds `KDAPL_ELEMENT_MAX`.
-    #[inline(always)]
     pub(crate) fn new(address: u64, size: u32) -> Result<Self> {
         check_size::<T>(size)?;
         Ok(Self {
@@ -96,7 +95,6 @@ impl<T: Element> Array<T> {
     }
 
     /// Returns the address of an element.
-    #[inline(always)]
     fn place(&self, index: u32) -> Result<UserPtr> {
         let address = usize::try_from(self.from(index)?.address).map_err(|_| EFAULT)?;
         Ok(UserPtr::from_addr(address))
@@ -107,7 +105,6 @@ impl<T: Element> Array<T> {
     /// # Errors
     ///
     /// `E2BIG` if the part that the kernel does not know is not zero, `EFAULT`.
-    #[inline(always)]
     pub(crate) fn read(&self, index: u32) -> Result<T> {
         let place = self.place(index)?;
         let element = read_known(place, self.stride())?;
@@ -122,7 +119,6 @@ impl<T: Element> Array<T> {
     /// # Errors
     ///
     /// `EFAULT`.
-    #[inline(always)]
     pub(crate) fn may_write(&self, index: u32) -> Result {
         if can_write(self.place(index)?, self.stride()) {
             Ok(())
@@ -148,7 +144,6 @@ impl<T: Element> Array<T> {
     /// # Errors
     ///
     /// `EFAULT`.
-    #[inline(always)]
     pub(crate) fn write(&self, index: u32, element: &T) -> Result {
         let place = self.place(index)?;
         let known = size_of::<T>().min(self.stride());
@@ -179,7 +174,6 @@ impl<T: Element> Array<T> {
 /// # Errors
 ///
 /// As for [`Array::new`].
-#[inline(always)]
 pub(crate) fn check_size<T: Element>(size: u32) -> Result {
     if size < T::FIRST || size & ALIGNMENT.wrapping_sub(1) != 0 {
         return Err(EINVAL);
@@ -191,7 +185,6 @@ pub(crate) fn check_size<T: Element>(size: u32) -> Result {
 }
 
 /// Returns whether `size` bytes, at most a page, can be written.
-#[inline(always)]
 fn can_write(place: UserPtr, size: usize) -> bool {
     // SAFETY: The helper accepts any user address.
     unsafe { bindings::kdapl_helper_can_write(place.as_mut_ptr(), size) }
@@ -210,7 +203,6 @@ pub(crate) struct Records<const N: usize> {
 
 impl<const N: usize> Records<N> {
     /// Creates an empty buffer.
-    #[inline(always)]
     pub(crate) fn new() -> Self {
         // INVARIANT: No record has to be initialised.
         Self {
@@ -221,7 +213,6 @@ impl<const N: usize> Records<N> {
     }
 
     /// Appends a record. Ignores it if there is no room.
-    #[inline(always)]
     fn push(&mut self, record: Record) {
         if let Some(place) = self.records.get_mut(self.len) {
             // INVARIANT: This initialises one more record.
@@ -263,7 +254,6 @@ pub(crate) struct ShortArray<T, const N: usize>([MaybeUninit<T>; N]);
 
 impl<T: Element, const N: usize> ShortArray<T, N> {
     /// Creates a buffer for `N` elements.
-    #[inline(always)]
     pub(crate) fn new() -> Self {
         // SAFETY: An array of `MaybeUninit` needs no initialisation.
         Self(unsafe { MaybeUninit::uninit().assume_init() })

@@ -15,7 +15,9 @@ pub enum Side {
 
 /// Measures both sides: kDAPL, and the program that it is compared with.
 pub fn both(measure: impl Fn(Side) -> Result<f64>) -> Result<(f64, f64)> {
-    Ok((measure(Side::Ours)?, measure(Side::Peer)?))
+    let ours = measure(Side::Ours).context("with kDAPL")?;
+    let peers = measure(Side::Peer).context("with the program beside kDAPL")?;
+    Ok((ours, peers))
 }
 
 /// A running server, killed on drop.

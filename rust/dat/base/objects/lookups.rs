@@ -38,7 +38,6 @@ impl<T: Object> Objects<T> {
     ///
     /// As for [`Objects::get`]. A table that was not made [for
     /// any context](Objects::for_any_context) has no objects here.
-    #[inline(always)]
     pub(crate) fn borrow_outer<'a>(
         &'a self,
         guard: &'a Guard,

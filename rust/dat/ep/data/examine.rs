@@ -94,7 +94,6 @@ impl Ep {
 /// # Errors
 ///
 /// MODEL_NOT_SUPPORTED.
-#[inline(always)]
 pub(super) fn check_length(dto: &Dto, qp: &EpQp) -> DatResult {
     if dto.length == 0 && dto.operation.is_rdma_read() && !qp.answers_empty_reads() {
         return Err(Kind::ModelNotSupported.into());

@@ -51,13 +51,11 @@ struct Chained([Option<(u32, Dto)>; MAX_CHAIN]);
 impl Chained {
     /// Creates an empty chain.
     // A constant array would be copied, with the bytes that have no meaning.
-    #[inline(always)]
     fn none() -> Self {
         Self(array::from_fn(|_| None))
     }
 
     /// Appends posts with `chain`, up to the first that it does not take.
-    #[inline(always)]
     fn fill<'a>(
         &mut self,
         posts: &[Post<'a>],

@@ -35,7 +35,6 @@ use crate::{
 impl Ep {
     /// Retires the unsignalled requests before the one in `slot`, which has completed: they have
     /// succeeded.
-    #[inline(always)]
     pub(super) fn retire_before(&self, inner: &mut Inner, slot: u32) {
         if inner.requests.has_unsignalled() {
             self.retire_unsignalled(inner, slot);

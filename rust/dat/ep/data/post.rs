@@ -212,7 +212,6 @@ impl Ep {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (EVD) if the EVD is full.
-    #[inline(always)]
     pub(in crate::dat::ep) fn flush_if_disconnected(
         &self,
         inner: &mut Inner,
@@ -268,7 +267,6 @@ impl Ep {
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 
-    #[inline(always)]
     fn post_request(
         &self,
         inner: &mut Inner,
@@ -307,7 +305,6 @@ impl Inner {
     /// # Errors
     ///
     /// [`not_ready`].
-    #[inline(always)]
     pub(in crate::dat::ep) fn may_send(&self) -> DatResult {
         if self.connection.readies_qp {
             return Err(not_ready());

@@ -74,7 +74,6 @@ impl Registrations {
 
 impl Inner {
     /// Changes the state of the LMR whose RMR context the message of a receive has invalidated.
-    #[inline(always)]
     pub(super) fn note_invalidation(&self, dto: &Dto, result: DtoResult) {
         if dto.operation == Operation::ReceiveWithInvalidate {
             if let Ok(pz) = self.parts.pz() {
