@@ -208,8 +208,11 @@ impl FastMr {
             }),
             GFP_KERNEL_ACCOUNT,
         );
-        // SAFETY: The region was just created, and the value that was to own it does not exist.
-        this.inspect_err(|_| unsafe { destroy(raw) })
+        this.inspect_err(|_| {
+            // SAFETY: The region was just created, and the value that was to own it does not exist.
+            // It maps no memory.
+            let _ = unsafe { destroy(raw) };
+        })
     }
 
     /// Returns the key for the peer.
@@ -261,7 +264,10 @@ impl PinnedDrop for FastMr {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the type invariant this value owns the region. No request is left: each of
         // them holds a reference.
-        unsafe { destroy(self.raw) };
+        let is_destroyed = unsafe { destroy(self.raw) };
+        if let (false, Some((RegionMemory::Process(memory), _))) = (is_destroyed, &self.memory) {
+            memory.stay();
+        }
     }
 }
 

@@ -117,21 +117,22 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this value owns the region, which is not used afterwards.
-        unsafe { destroy(self.raw) };
+        let _ = unsafe { destroy(self.raw) };
     }
 }
 
-/// Destroys a region. Waits for current users of the driver.
+/// Destroys a region. Waits for current users of the driver. Returns whether it is destroyed.
 ///
 /// Context: process; sleeps.
 ///
 /// # Safety
 ///
 /// The caller owns the region, and does not use it afterwards.
-pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>) {
+pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>) -> bool {
     // SAFETY: The caller guarantees it.
     let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
     unless_destroyed("memory region", ret, ());
+    ret == 0
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.

@@ -15,7 +15,14 @@ use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        Arc, //
+    },
     task::might_sleep, //
 };
 
@@ -26,6 +33,8 @@ use kernel::{
 /// `raw` is a live `ib_umem` of `_device`, owned by this value.
 pub(crate) struct Umem {
     raw: NonNull<bindings::ib_umem>,
+    /// The device may use the pages for as long as it exists, so they stay pinned for ever.
+    stays: Atomic<bool>,
     _device: Arc<Device>,
 }
 
@@ -65,8 +74,14 @@ impl Umem {
         // INVARIANT: The memory was just pinned for this device.
         Ok(Self {
             raw,
+            stays: Atomic::new(false),
             _device: device,
         })
+    }
+
+    /// Keeps the pages pinned for ever: a region that uses them could not be destroyed.
+    pub(super) fn stay(&self) {
+        self.stays.store(true, Release);
     }
 
     /// Returns the C pointer, which is valid as long as `self`.
@@ -77,6 +92,9 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
+        if self.stays.load(Acquire) {
+            return;
+        }
         // SAFETY: By the type invariant this value owns the memory, and the device is alive.
         unsafe { bindings::ib_umem_release(self.raw.as_ptr()) };
     }

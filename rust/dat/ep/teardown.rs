@@ -117,10 +117,11 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(super) fn end(self: &Arc<Self>) {
-        self.hide_trace();
         self.stop();
         let was = self.inner.lock().freed_in.unwrap_or(Phase::Freed);
         self.release_all_after_reset(was);
+        // This waits for readers of the file, and the removal of the device for the QP.
+        self.hide_trace();
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);

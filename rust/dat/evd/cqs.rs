@@ -41,6 +41,10 @@ use crate::{
 };
 use kernel::{
     cpu::CpuId,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::atomic::Atomic, //
 };
 
@@ -109,8 +113,8 @@ pub(super) struct Cqs {
     pub(super) list: KVVec<Arc<EvdCq>>,
     /// Completions that were polled before the ring had room for their events.
     pub(super) spill: Spill,
-    /// Objects that have to live as long as the queues are polled.
-    kept: KVVec<Arc<dyn Send + Sync>>,
+    /// Objects that have to live as long as the queues are polled, by their addresses.
+    kept: RBTree<usize, Arc<dyn Send + Sync>>,
     /// Index of the queue that the next drain starts with.
     next: usize,
     /// Queues may be added: the EVD carries completions, and its device has not been removed.
@@ -119,11 +123,11 @@ pub(super) struct Cqs {
 
 impl Cqs {
     /// Creates an empty list. Queues cannot be added until it is [opened](Cqs::open_with).
-    pub(super) const fn none() -> Self {
+    pub(super) fn none() -> Self {
         Self {
             list: KVVec::new(),
             spill: Spill::none(),
-            kept: KVVec::new(),
+            kept: RBTree::new(),
             next: 0,
             open: false,
         }
@@ -161,22 +165,13 @@ impl Cqs {
         self.open
     }
 
-    /// Keeps an object until the queues are closed.
-    ///
-    /// # Errors
-    ///
-    /// Returns the object without memory, or if the queues are closed.
-    pub(super) fn keep(&mut self, object: Arc<dyn Send + Sync>) -> Result<(), KeepError> {
-        if !self.open {
-            return Err(KeepError::Closed(object));
-        }
-        // The object is charged to its user. This is one word for it.
-        match self.kept.reserve(1, GFP_KERNEL) {
-            Ok(()) => self
-                .kept
-                .push_within_capacity(object)
-                .map_err(|full| KeepError::NoMemory(full.0)),
-            Err(_) => Err(KeepError::NoMemory(object)),
+    /// Keeps an object until the queues are closed. Returns an object that is not needed: the new
+    /// one if the queues are closed.
+    pub(super) fn keep(&mut self, object: KeptObject) -> Option<KeptObject> {
+        if self.open {
+            self.kept.insert(object)
+        } else {
+            Some(object)
         }
     }
 
@@ -184,7 +179,7 @@ impl Cqs {
     pub(super) fn close(&mut self) -> Closed {
         self.open = false;
         Closed {
-            _kept: core::mem::take(&mut self.kept),
+            _kept: core::mem::replace(&mut self.kept, RBTree::new()),
             _spill: core::mem::replace(&mut self.spill, Spill::none()),
             _list: core::mem::take(&mut self.list),
         }
@@ -234,17 +229,13 @@ impl Cqs {
     }
 }
 
-/// Reason why an object is not kept, and the object.
-pub(super) enum KeepError {
-    /// The queues are not polled any more.
-    Closed(Arc<dyn Send + Sync>),
-    NoMemory(Arc<dyn Send + Sync>),
-}
+/// An object that has to live as long as the queues are polled.
+pub(super) type KeptObject = RBTreeNode<usize, Arc<dyn Send + Sync>>;
 
 /// Queues of an EVD that polls them no longer. Fields are dropped in the order of declaration: the
 /// objects first.
 pub(super) struct Closed {
-    _kept: KVVec<Arc<dyn Send + Sync>>,
+    _kept: RBTree<usize, Arc<dyn Send + Sync>>,
     _spill: Spill,
     _list: KVVec<Arc<EvdCq>>,
 }

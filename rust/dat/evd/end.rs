@@ -29,8 +29,9 @@ impl Evd {
     pub(super) fn end(&self) {
         self.unlink();
         self.close();
-        self.end_upcalls();
+        // The removal of the device does not wait for an upcall.
         self.release_device();
+        self.end_upcalls();
     }
 
     /// Releases the device, which was removed. Stops all waits, unless the EVD may get software

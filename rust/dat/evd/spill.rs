@@ -16,8 +16,7 @@
 use super::{
     cqs::{
         Cqs,
-        EvdCq,
-        KeepError, //
+        EvdCq, //
     },
     Consumer,
     Evd, //
@@ -44,7 +43,14 @@ use crate::{
         },
     },
 };
-use kernel::alloc::flags::__GFP_NOWARN;
+use kernel::{
+    alloc::flags::__GFP_NOWARN,
+    rbtree::RBTreeNodeReservation,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
 
 /// Smallest number of completions for which memory is allocated.
 const MIN_CAPACITY: usize = 64;
@@ -235,14 +241,18 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn keep(&self, queue_pair: Arc<dyn Send + Sync>) {
-        let refused = self.consumer.lock().cqs.keep(queue_pair);
-        match refused {
-            Ok(()) => {}
-            // It is dropped without the lock.
-            Err(KeepError::Closed(queue_pair)) => drop(queue_pair),
-            // The request for one word never fails.
-            Err(KeepError::NoMemory(queue_pair)) => core::mem::forget(queue_pair),
-        }
+        let address = Arc::as_ptr(&queue_pair).addr();
+        // The queue pair cannot be destroyed before, and so little memory is soon free.
+        let place = loop {
+            match RBTreeNodeReservation::new(GFP_KERNEL) {
+                Ok(place) => break place,
+                Err(_) => fsleep(Delta::from_millis(1)),
+            }
+        };
+        let object = place.into_node(address, queue_pair);
+        // Dropped without the lock.
+        let unneeded = self.consumer.lock().cqs.keep(object);
+        drop(unneeded);
     }
 
     /// Removes spilled completions that have no event any more. Later ones are checked before they

@@ -62,8 +62,8 @@ impl Lmr {
     /// Returns the memory for regions of RMRs, and its protection domain. Pins the memory of a
     /// process at the first call.
     ///
-    /// The lock is released meanwhile: a page may take as long as a file system of a process likes,
-    /// and the removal of the device takes the lock.
+    /// The lock is released meanwhile, because a page of a file system in user space may take any
+    /// time. The removal of the device waits for the protection domain, as for a registration.
     fn mapped(&self) -> DatResult<(RegionMemory, Arc<Pd>)> {
         let (mapped, pd) = self.backing()?;
         if let Some(mapped) = mapped {

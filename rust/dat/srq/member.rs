@@ -12,8 +12,10 @@ use super::{
     members::{
         Cursor,
         Member,
+        Removed,
         VISITS, //
     },
+    Inner,
     PoolUse,
     Srq, //
 };
@@ -80,7 +82,7 @@ impl Membership {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES: (EVD) while completions of destroyed QPs are left, which the
-    /// consumer does not take; (memory) without memory.
+    /// consumer does not take; (memory) without memory; (device) after the SRQ was released.
     pub(in crate::dat) fn enter(&self, qp: QpId) -> DatResult {
         let srq = self.pool.srq();
         srq.retire(qp);
@@ -101,9 +103,8 @@ impl Membership {
         let node = RBTreeNode::new(qp, member, GFP_KERNEL_ACCOUNT)?;
         self.qp.store(qp.into_raw());
         self.serial.store(serial);
-        let old = srq.inner.lock().members.insert(node);
-        drop(old);
-        Ok(())
+        let outcome = srq.inner.lock().insert_member(node);
+        outcome.map(drop).map_err(|_| DatError::device())
     }
 
     /// Ends the membership of the QP, which was destroyed. `has_taken_all` says that none of its
@@ -128,6 +129,21 @@ impl Membership {
         if srq.loses_receives {
             srq.may_have_lost();
         }
+    }
+}
+
+impl Inner {
+    /// Adds the entry of a QP. Returns an entry that it replaces.
+    ///
+    /// # Errors
+    ///
+    /// Returns the entry if the SRQ was released. It would keep the SRQ, and with that the device,
+    /// for as long as a full EVD has no room for the QP's completions.
+    fn insert_member(&mut self, member: Removed) -> Result<Option<Removed>, Removed> {
+        if self.queue.is_none() {
+            return Err(member);
+        }
+        Ok(self.members.insert(member))
     }
 }
 

@@ -4,7 +4,7 @@
  * its own driver from a kernel module, delays the lookup of queue pairs, and
  * holds back the replies to its connects. rmmod restores the device. No
  * registration or connect may be in progress then. It also makes queue pairs
- * fail, keeps them from becoming ready to send, counts the completions of
+ * fail, holds their creation, keeps them from becoming ready to send, counts the completions of
  * destroyed queue pairs that are polled, and refuses to destroy objects.
  */
 #include <linux/atomic.h>
@@ -107,6 +107,26 @@ MODULE_PARM_DESC(destroyed, "queue pairs that were destroyed");
 static DEFINE_MUTEX(latest_lock);
 static struct ib_qp *latest;
 
+/* The creation of a queue pair of a module: 1 asks to hold the next one, 2 says that it is held. */
+static atomic_t hold_creation = ATOMIC_INIT(0);
+module_param_cb(hold_creation, &disguise_once_ops, &hold_creation, 0644);
+MODULE_PARM_DESC(hold_creation, "1 holds the next creation of a queue pair of a module, and becomes 2 then; 0 releases it");
+
+/* Longest time to hold a call: a program that has died does not release it. */
+#define LONGEST_HOLD (120 * HZ)
+
+static void hold_if_asked(const struct ib_udata *udata)
+{
+	unsigned long end = jiffies + LONGEST_HOLD;
+
+	if (udata || atomic_cmpxchg(&hold_creation, 1, 2) != 1)
+		return;
+	atomic_inc(&inside);
+	while (atomic_read(&hold_creation) == 2 && time_before(jiffies, end))
+		msleep(1);
+	atomic_dec(&inside);
+}
+
 static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	int error;
@@ -115,6 +135,7 @@ static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_u
 	if (attr->srq && (attr->cap.max_recv_wr || attr->cap.max_recv_sge))
 		return -EINVAL;
 	disguise_replace_gone(qp, NULL);
+	hold_if_asked(udata);
 	error = disguise_own.create_qp(qp, attr, udata);
 	if (!error) {
 		mutex_lock(&latest_lock);
@@ -185,9 +206,6 @@ module_param_cb(hold_replies, &disguise_once_ops, &hold_replies, 0644);
 MODULE_PARM_DESC(hold_replies, "1 holds back the replies to the connects from now on, 0 passes them on");
 module_param_cb(held, &disguise_atomic_ops, &held, 0444);
 MODULE_PARM_DESC(held, "replies that were held back");
-
-/* Longest time to hold a reply: a program that has died does not release it. */
-#define LONGEST_HOLD (120 * HZ)
 
 /* All ids have the same. */
 static iw_event_handler of_iw_cm;
@@ -346,6 +364,7 @@ static void __exit disguise_exit(void)
 	ib_unregister_client(&client);
 	atomic_set(&hold_replies, 0);
 	atomic_set(&hold_in_rtr, 0);
+	atomic_set(&hold_creation, 0);
 	do {
 		msleep(20);
 	} while (atomic_read(&inside));

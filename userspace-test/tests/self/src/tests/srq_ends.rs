@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Endpoints of a shared receive queue (SRQ) end while others of them receive without pause.
 
+use super::kernel::Loaded;
 use super::silent_peer::two_hosts;
 use super::srq_traffic::{send, Server, MESSAGE};
 use super::tests;
@@ -8,8 +9,10 @@ use crate::context::Context;
 use crate::end::End;
 use crate::expect::{connection, connection_over, same};
 use crate::harness::skip;
-use anyhow::{bail, Context as _, Result};
-use libkdapl::{Close, ConnectionEvent, Ep, Event, Ia};
+use crate::machine::DeviceGuard;
+use crate::threads::Joined;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{Close, ConnectionEvent, Ep, EpChange, EpConfig, Evd, EvdFlags, Event, Ia};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -21,6 +24,7 @@ tests! {
     #[Transport]
     every_connection_ends_amid_its_message, 180, "Connections that all end amid their messages do not leave an SRQ without receives";
     freed_with_completions, 180, "An SRQ is freed with completions queued, and its EVD serves another one";
+    freed_during_modify, 60, "An endpoint and its SRQ are freed while a modify creates a queue pair, and nothing keeps the device";
 }
 
 /// Messages that always wait for the consumer.
@@ -240,4 +244,49 @@ fn ends_amid_messages(context: &Context) -> Result<()> {
         post_long(&server, RECEIVES - server.srq.query()?.available)?;
     }
     all_take_messages(context, &server, &ia, RECEIVES)
+}
+
+/// An EVD for receives that is full, so that it takes no completions.
+fn full_evd(ia: &Ia) -> Result<Evd> {
+    let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::SOFTWARE, 1)?;
+    while evd.post_se(1).is_ok() {}
+    Ok(evd)
+}
+
+fn freed_during_modify(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.server.device))?;
+    let ia = context.open_server()?;
+    let pz = ia.create_pz()?;
+    let (recv, srq) = (full_evd(&ia)?, ia.create_srq(&pz, 8, 1)?);
+    let (request, connect) =
+        (ia.create_evd(EvdFlags::DTO, 8)?, ia.create_evd(EvdFlags::CONNECTION, 8)?);
+    let ep = ia.create_ep_with(&EpConfig {
+        pz: Some(&pz),
+        recv: Some(&recv),
+        request: Some(&request),
+        connect: Some(&connect),
+        srq: Some(&srq),
+        attr: None,
+    })?;
+    disguise.set("hold_creation", 1)?;
+    let modified = std::thread::scope(|scope| {
+        let modify = scope.spawn(|| ep.modify(EpChange::new().max_request_dtos(2)));
+        let freed = context
+            .until(
+                "a queue pair is being created",
+                || Ok(disguise.parameter("hold_creation")? == 2),
+            )
+            .and_then(|()| Ok(ep.free().and_then(|()| srq.free())?));
+        disguise.set("hold_creation", 0)?;
+        freed?;
+        modify.join().or_panicked()
+    })?;
+    ensure!(modified.is_err(), "a freed endpoint was modified");
+    drop((ep, srq, recv, request, connect, pz));
+    ia.close(Close::Abrupt)?;
+    disguise.unload()?;
+    // This waits for everything that uses the device.
+    guard.delete()?;
+    guard.add()
 }
