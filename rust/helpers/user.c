@@ -36,14 +36,18 @@ static unsigned int user_module_memory_mb;
 module_param(user_module_memory_mb, uint, 0644);
 MODULE_PARM_DESC(user_module_memory_mb, "Megabytes that kdapl itself may allocate for one user (default: 0, an eighth of the machine's memory)");
 
+static unsigned int user_pinned_memory_mb;
+module_param(user_pinned_memory_mb, uint, 0644);
+MODULE_PARM_DESC(user_pinned_memory_mb, "Megabytes of processes' memory that one user may register (default: 0, half of the machine's memory)");
+
 static unsigned int user_port_share = 50;
 module_param(user_port_share, uint, 0644);
 MODULE_PARM_DESC(user_port_share, "Percentage of the local ports (net.ipv4.ip_local_port_range) for one user (default: 50)");
 
-/* Converts a limit in megabytes to kilobytes. 0 is an eighth of the machine's memory. */
-static u32 memory_kb(u64 mb)
+/* Converts a limit in megabytes to kilobytes. 0 is the machine's memory divided by @divisor. */
+static u32 memory_kb(u64 mb, unsigned int divisor)
 {
-	u64 kb = mb ? mb << 10 : (u64)totalram_pages() << (PAGE_SHIFT - 10) >> 3;
+	u64 kb = mb ? mb << 10 : ((u64)totalram_pages() << (PAGE_SHIFT - 10)) / divisor;
 
 	return min_t(u64, kb, U32_MAX);
 }
@@ -62,9 +66,11 @@ u32 kdapl_helper_user_limit(enum kdapl_limit limit)
 	case KDAPL_LIMIT_DEVICE_SHARE:
 		return READ_ONCE(user_device_share);
 	case KDAPL_LIMIT_DRIVER_MEMORY_KB:
-		return memory_kb(READ_ONCE(user_driver_memory_mb));
+		return memory_kb(READ_ONCE(user_driver_memory_mb), 8);
 	case KDAPL_LIMIT_MODULE_MEMORY_KB:
-		return memory_kb(READ_ONCE(user_module_memory_mb));
+		return memory_kb(READ_ONCE(user_module_memory_mb), 8);
+	case KDAPL_LIMIT_PINNED_MEMORY_KB:
+		return memory_kb(READ_ONCE(user_pinned_memory_mb), 2);
 	case KDAPL_LIMIT_PORT_SHARE:
 		return READ_ONCE(user_port_share);
 	}

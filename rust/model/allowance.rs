@@ -31,12 +31,14 @@ pub(crate) enum Item {
     DriverMemory,
     /// Kilobytes of memory of this module whose size the user determines.
     ModuleMemory,
+    /// Kilobytes of memory of processes that are pinned.
+    PinnedMemory,
     /// Local ports of `rdma_cm`.
     LocalPort,
 }
 
 /// Every item, in the order of the discriminants.
-pub(crate) const ITEMS: [Item; 11] = [
+pub(crate) const ITEMS: [Item; 12] = [
     Item::Adapter,
     Item::Object,
     Item::ServicePoint,
@@ -47,6 +49,7 @@ pub(crate) const ITEMS: [Item; 11] = [
     Item::Region,
     Item::DriverMemory,
     Item::ModuleMemory,
+    Item::PinnedMemory,
     Item::LocalPort,
 ];
 
@@ -64,6 +67,7 @@ impl Item {
             Self::Region => "memory_regions",
             Self::DriverMemory => "driver_memory_kb",
             Self::ModuleMemory => "module_memory_kb",
+            Self::PinnedMemory => "pinned_memory_kb",
             Self::LocalPort => "local_ports",
         }
     }

@@ -30,6 +30,7 @@ use crate::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
@@ -148,6 +149,20 @@ impl Charge {
             device: device.clone(),
         })
     }
+}
+
+/// Charges the user of the calling process for pages that are to be pinned.
+///
+/// `RLIMIT_MEMLOCK` limits an address space. A process gets another one by a fork or an exec, and
+/// what it has registered before stays pinned for as long as the file is open.
+///
+/// # Errors
+///
+/// `EAGAIN` above the limit, `ENOMEM`.
+pub(super) fn charge_pinned(pages: u64) -> Result<FixedCharge> {
+    let kilobytes = pages.saturating_mul(PAGE_SIZE as u64) >> 10;
+    let kilobytes = u32::try_from(kilobytes).unwrap_or(u32::MAX);
+    User::current()?.into_hold(Item::PinnedMemory, kilobytes)
 }
 
 impl Drop for Charge {

@@ -6,12 +6,14 @@
 
 use super::{
     charge::{
+        charge_pinned,
         Charge,
         Resource, //
     },
     leak::unless_destroyed,
     pd::Pd, //
 };
+use crate::sys::user::FixedCharge;
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
@@ -48,6 +50,7 @@ impl_flags!(
 pub(crate) struct Mr {
     raw: NonNull<bindings::ib_mr>,
     _charge: Charge,
+    _pinned: FixedCharge,
     _pd: Arc<Pd>,
 }
 
@@ -60,16 +63,16 @@ impl Mr {
     /// Pins and registers `length` bytes of the calling process's memory from `start` on. Returns
     /// `None` if the driver is not known to register memory of processes for a kernel caller.
     ///
-    /// The pages are charged to the `RLIMIT_MEMLOCK` of the process. They stay pinned until the
-    /// drop, even if the process unmaps them.
+    /// The pages are charged to the `RLIMIT_MEMLOCK` of the process, and to its user. They stay
+    /// pinned until the drop, even if the process unmaps them.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// `EFAULT` if part of the range is not mapped or not writable as required, `ENOMEM` above the
-    /// limit or the machine's memory, `EINVAL` or `E2BIG` for an impossible length, any other error
-    /// of the driver.
+    /// limit of the process or the machine's memory, `EAGAIN` above a limit of the user, `EINVAL`
+    /// or `E2BIG` for an impossible length, any other error of the driver.
     pub(crate) fn register_user(
         pd: Arc<Pd>,
         start: u64,
@@ -82,10 +85,12 @@ impl Mr {
             pd.device().warn_of_memory();
             return Ok(None);
         }
-        if !driver.can_register(may_pin(start, length)?) {
+        let pages = may_pin(start, length)?;
+        if !driver.can_register(pages) {
             return Err(E2BIG);
         }
         let charge = Charge::new(pd.device(), Resource::Region(length))?;
+        let pinned = charge_pinned(pages)?;
         // SAFETY: The protection domain is alive. This is a system call of the process that owns
         // the memory. The driver does not need the user data that this call lacks:
         // `registers_user_memory` says so.
@@ -97,6 +102,7 @@ impl Mr {
         Ok(Some(Self {
             raw,
             _charge: charge,
+            _pinned: pinned,
             _pd: pd,
         }))
     }

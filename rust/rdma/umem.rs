@@ -5,12 +5,14 @@
 //! C header: [`include/rdma/ib_umem.h`](srctree/include/rdma/ib_umem.h)
 
 use super::{
+    charge::charge_pinned,
     device::Device,
     mr::{
         may_pin,
         Access, //
     },
 };
+use crate::sys::user::FixedCharge;
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
@@ -35,6 +37,8 @@ pub(crate) struct Umem {
     raw: NonNull<bindings::ib_umem>,
     /// The device may use the pages for as long as it exists, so they stay pinned for ever.
     stays: Atomic<bool>,
+    /// Taken in `drop` alone.
+    charge: Option<FixedCharge>,
     _device: Arc<Device>,
 }
 
@@ -45,14 +49,16 @@ unsafe impl Sync for Umem {}
 
 impl Umem {
     /// Pins `length` bytes of the calling process's memory from `start` on, for uses within
-    /// `access`. The pages are charged to the `RLIMIT_MEMLOCK` of the process until the drop.
+    /// `access`. The pages are charged to the `RLIMIT_MEMLOCK` of the process and to its user until
+    /// the drop.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// `EFAULT` if part of the range is not mapped or not writable as required, `ENOMEM` above the
-    /// limit or the machine's memory, `EINVAL` for an impossible range.
+    /// limit of the process or the machine's memory, `EAGAIN` above the limit of the user, `EINVAL`
+    /// for an impossible range.
     pub(crate) fn pin(
         device: Arc<Device>,
         start: u64,
@@ -60,7 +66,7 @@ impl Umem {
         access: Access,
     ) -> Result<Self> {
         might_sleep();
-        may_pin(start, length)?;
+        let charge = charge_pinned(may_pin(start, length)?)?;
         // SAFETY: The device is alive. This is a system call of the process that owns the memory.
         let raw = unsafe {
             bindings::kdapl_helper_umem_get(
@@ -75,6 +81,7 @@ impl Umem {
         Ok(Self {
             raw,
             stays: Atomic::new(false),
+            charge: Some(charge),
             _device: device,
         })
     }
@@ -93,6 +100,7 @@ impl Umem {
 impl Drop for Umem {
     fn drop(&mut self) {
         if self.stays.load(Acquire) {
+            core::mem::forget(self.charge.take());
             return;
         }
         // SAFETY: By the type invariant this value owns the memory, and the device is alive.

@@ -23,6 +23,7 @@ pub(super) fn limit(item: Item) -> u32 {
         Item::QueuePair => bindings::kdapl_limit_KDAPL_LIMIT_QUEUE_PAIRS,
         Item::DriverMemory => bindings::kdapl_limit_KDAPL_LIMIT_DRIVER_MEMORY_KB,
         Item::ModuleMemory => bindings::kdapl_limit_KDAPL_LIMIT_MODULE_MEMORY_KB,
+        Item::PinnedMemory => bindings::kdapl_limit_KDAPL_LIMIT_PINNED_MEMORY_KB,
         // These are limited by the user's share of the device and by the limit on objects.
         Item::CompletionQueue | Item::Domain | Item::SharedReceiveQueue | Item::Region => {
             return u32::MAX

@@ -241,6 +241,7 @@ pub const LIMITS: &[&str] = &[
     "user_device_share",
     "user_driver_memory_mb",
     "user_module_memory_mb",
+    "user_pinned_memory_mb",
     "user_port_share",
 ];
 

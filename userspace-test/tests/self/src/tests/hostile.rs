@@ -82,7 +82,9 @@ pub fn attack(context: &Context, phase: impl Fn(&Context, u64, u64) -> Result<()
         return skip("siw's own listener and connections do not survive a hostile peer");
     }
     let effort = context.settings.effort;
-    let seconds = (effort * 40.0).clamp(3.0, 600.0) as u64;
+    // Long enough for some connections.
+    let least = (context.settings.scale / 3.0).max(3.0);
+    let seconds = (effort * 40.0).clamp(least, 600.0) as u64;
     // A short run always uses the same seed.
     let seed = if effort < 1.0 { 1 } else { context.rng().u64(..1 << 32) };
     let mut memory = Vec::new();

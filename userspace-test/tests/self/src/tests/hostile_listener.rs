@@ -234,19 +234,18 @@ fn rejected(context: &Context, end: &End, port: u64, reason: u8, length: u8) -> 
 fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     // Connected before the attack begins: that may take as long as it over a spoilt link.
     let pair = Pair::new(context, Shape::default())?;
-    let (mut peers, mut ports) = (Vec::new(), Vec::new());
+    let ports: Vec<_> = (0..LISTENERS).map(|_| context.port()).collect();
+    let mut victim = Victim::new(context, ports.clone())?;
+    let mut peers = Vec::new();
     let address = context.server_address().to_string();
-    for number in 0..LISTENERS {
-        let port = context.port();
+    for (number, port) in (0..).zip(ports) {
         let text = (port.to_string(), (seed + number).to_string(), seconds.to_string());
         let arguments = ["--listen", "--address", &address, "--port", &text.0];
         let arguments = [&arguments[..], &["--seed", &text.1, "--seconds", &text.2]].concat();
         let mut peer = Plain::start_unprivileged(&context.server, "rdmacm-hostile", &arguments)?;
         peer.says(&format!("listening {port}"))?;
         peers.push(peer);
-        ports.push(port);
     }
-    let mut victim = Victim::new(context, ports)?;
     let mut transfers = 0;
     while peers[0].is_running()? {
         victim.act()?;

@@ -32,6 +32,7 @@ tests! {
     #[Hosts]
     refused_above_limits, 120, "A user is refused more than its limits, and can use them again when its process ends";
     driver_memory, 60, "The memory that drivers allocate for a user is estimated and limited";
+    pinned_memory, 60, "The memory that a user has pinned is limited, also if the processes that registered it have ended";
     #[Hosts]
     same_in_user_namespaces, 60, "A user has one limit, even in a user namespace that it creates";
     #[Hosts]
@@ -123,6 +124,18 @@ fn driver_memory(context: &Context) -> Result<()> {
     others_live(context)?;
     tenant.kill()?;
     context.until("the user holds no memory", || Ok(held(ORDINARY_USER, "driver_memory_kb")? == 0))
+}
+
+fn pinned_memory(context: &Context) -> Result<()> {
+    const MEGABYTES: u64 = 8;
+    const ITEM: &str = "pinned_memory_kb";
+    let _parameter = Parameter::set("user_pinned_memory_mb", MEGABYTES)?;
+    let (mut tenant, count) = start(context, Role::Pinned, 0)?;
+    same("regions of a megabyte", count, MEGABYTES)?;
+    same("held", held(ORDINARY_USER, ITEM)?, MEGABYTES << 10)?;
+    others_live(context)?;
+    tenant.kill()?;
+    context.until("the user holds no memory", || Ok(held(ORDINARY_USER, ITEM)? == 0))
 }
 
 fn same_in_user_namespaces(context: &Context) -> Result<()> {

@@ -5,9 +5,12 @@ use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::machine::{become_user_with, CAP_SYS_RAWIO};
 use crate::peer::Peer;
+use crate::tests::wait::{fork, reap};
 use anyhow::{bail, ensure, Context as _, Result};
 use clap::ValueEnum;
-use libkdapl::{Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, PspOptions, Pz, Type};
+use libkdapl::{
+    Buffer, Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, Privileges, PspOptions, Pz, Type,
+};
 use std::time::Duration;
 
 /// Id of an ordinary user.
@@ -35,6 +38,8 @@ pub(super) enum Role {
     QueuePairs,
     /// Creates long completion queues until one is refused.
     DriverMemory,
+    /// Registers memory in children, which end, until one is refused.
+    Pinned,
     /// Creates long event queues until one is refused.
     EventQueues,
     /// Lengthens event queues until that is refused.
@@ -77,6 +82,7 @@ pub fn tenant(context: &Context, port: u64, role: i64) -> Result<()> {
     let ia = open()?;
     match role {
         Role::EventQueues | Role::Resizes | Role::Slots | Role::Receives => hoard_memory(&ia, role),
+        Role::Pinned => register_in_children(&ia),
         Role::Connects => {
             let parts = EpParts::new(&ia)?;
             hoard(|_| connecting(context, &ia, &parts))
@@ -153,6 +159,29 @@ fn connecting(context: &Context, ia: &Ia, parts: &EpParts) -> Result<Ep, libkdap
     let ep = ia.create_ep_with(&parts.config())?;
     ep.connect(context.client.nobody(), 7176, None, &[])?;
     Ok(ep)
+}
+
+/// Has children register a megabyte each, through the file that they inherit, until the user is
+/// refused it.
+fn register_in_children(ia: &Ia) -> Result<()> {
+    const MEGABYTE: usize = 1 << 20;
+    /// More than a user may have.
+    const MANY: u64 = 64;
+    let pz = ia.create_pz()?;
+    for count in 0..MANY {
+        let child = fork(|| {
+            let register = |memory| ia.register(&pz, memory, Privileges::LOCAL_READ);
+            let lmr = Buffer::new(MEGABYTE).and_then(register);
+            let is_registered = lmr.is_ok();
+            // The parent's file keeps it.
+            std::mem::forget(lmr);
+            is_registered
+        })?;
+        if reap(child)? != 0 {
+            return stay(count);
+        }
+    }
+    bail!("no registration was refused")
 }
 
 /// Creates objects until the user is refused one, and keeps them.
