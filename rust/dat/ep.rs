@@ -59,8 +59,7 @@ pub(super) use self::{
     },
     teardown::{
         flush_freed,
-        flush_live,
-        FLUSH_MS, //
+        flush_live, //
     }, //
 };
 

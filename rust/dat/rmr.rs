@@ -17,8 +17,7 @@ use super::{
     ep::{
         Ep,
         LocalAction,
-        LocalRequest,
-        FLUSH_MS, //
+        LocalRequest, //
     },
     lmr::Lmr,
     pz::{
@@ -52,7 +51,8 @@ use kernel::{
     }, //
 };
 
-/// Milliseconds to wait for the end of a bind before its connection is broken.
+/// Milliseconds to wait for the end of a bind before its connection is broken, and again for the
+/// flush after that.
 const BIND_END_MS: u32 = 1_000;
 
 /// Arguments of `dat_rmr_bind` other than handles.
@@ -105,14 +105,14 @@ impl Binding {
     /// A peer can stall an earlier request, and so make the context valid later. If the request
     /// does not end in time, this breaks the connection.
     ///
-    /// Context: process; sleeps for [`BIND_END_MS`] and the flush of the Endpoint at most.
+    /// Context: process; sleeps for twice [`BIND_END_MS`] at most.
     fn end(self, pz: &Pz) {
         // Before the region is destroyed. Afterwards the device may give its key to another one.
         pz.remove_bound(self.param.rmr_context);
         if !self.has_ended_in(BIND_END_MS, is_killed) {
             self.ep.break_connection();
-            // A device that flushes nothing carries out nothing either.
-            self.has_ended_in(FLUSH_MS, || false);
+            // The device may have carried the request out. It is over once the device flushes it.
+            self.has_ended_in(BIND_END_MS, || false);
         }
         // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.
         self.ep.await_end_of_bind();

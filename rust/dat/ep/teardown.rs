@@ -79,7 +79,7 @@ impl PastLives {
 }
 
 /// Milliseconds without progress after which a wait ends for the flush of an Endpoint that stays.
-pub(in crate::dat) const FLUSH_MS: u32 = 100;
+const FLUSH_MS: u32 = 100;
 
 /// Shortest pause between two polls of a flushing device in microseconds. Each further pause is
 /// twice as long, up to a millisecond.

@@ -268,18 +268,24 @@ impl DeferredDestroy {
         }
     }
 
-    /// Removes and returns the next entry that is done, starting from the account at `place`.
+    /// Removes and returns the next entry that is done, starting from the account at `place`. Users
+    /// take turns, so one that frees many Endpoints does not delay the others.
     fn take_done(&self, place: &mut usize) -> Option<Entry> {
         let mut guard = self.accounts.lock();
         let accounts = (*guard).as_mut()?;
-        loop {
-            if let Some(done) = accounts.get_mut(*place)?.take_done() {
-                return Some(done);
+        for _ in 0..accounts.len() {
+            if *place >= accounts.len() {
+                *place = 0;
             }
-            if !close_if_empty(accounts, *place) {
+            let done = accounts.get_mut(*place)?.take_done();
+            if done.is_some() || !close_if_empty(accounts, *place) {
                 *place = place.saturating_add(1);
             }
+            if done.is_some() {
+                return done;
+            }
         }
+        None
     }
 
     /// Schedules a check for the time at which the first entry expires.

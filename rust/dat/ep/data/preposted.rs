@@ -141,10 +141,8 @@ impl Ep {
     /// - `ENODEV` if the Endpoint no longer owns this ID, or the device was removed.
     /// - Errors of the device driver.
     pub(in crate::dat::ep) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
-        // Holders of the lock wait for memory only until the receives of a life are posted, which
-        // they are before this ID's request or accept. A reset begins another life. It takes the ID
-        // from the Endpoint and then waits for the handler mutex, which the caller holds. So if the
-        // Endpoint owns the ID here, a full cgroup of the consumer does not delay the caller.
+        // A reset takes the ID from the Endpoint, and then waits for the handler mutex, which the
+        // caller holds.
         if !self.inner.lock().owns(id) {
             return Err(ENODEV);
         }
