@@ -37,33 +37,45 @@ const MEMORY_REGION: Kind = (4, "memory region");
 const SHARED_RECEIVE_QUEUE: Kind = (8, "shared receive queue");
 const PROTECTION_DOMAIN: Kind = (16, "protection domain");
 
-/// Each kind, the kinds of objects that its leaked objects use, and work with it.
-const KINDS: [(Kind, &[Kind], fn(&Context) -> Result<()>); 5] = [
-    (QUEUE_PAIR, &[COMPLETION_QUEUE, SHARED_RECEIVE_QUEUE, PROTECTION_DOMAIN], both),
-    (COMPLETION_QUEUE, &[], transfer),
-    (MEMORY_REGION, &[PROTECTION_DOMAIN], transfer),
-    (SHARED_RECEIVE_QUEUE, &[PROTECTION_DOMAIN], receive_shared),
-    (PROTECTION_DOMAIN, &[], transfer),
-];
+/// A leak of objects of one kind.
+struct Leak {
+    kind: Kind,
+    /// Kinds of objects that the leaked ones use, and that cannot be destroyed either.
+    used: &'static [Kind],
+    /// Uses objects of the kind, and frees them.
+    work: fn(&Context) -> Result<()>,
+}
+
+const QUEUE_PAIRS: Leak = Leak {
+    kind: QUEUE_PAIR,
+    used: &[COMPLETION_QUEUE, SHARED_RECEIVE_QUEUE, PROTECTION_DOMAIN],
+    work: both,
+};
+const COMPLETION_QUEUES: Leak = Leak { kind: COMPLETION_QUEUE, used: &[], work: transfer };
+const MEMORY_REGIONS: Leak =
+    Leak { kind: MEMORY_REGION, used: &[PROTECTION_DOMAIN], work: transfer };
+const SHARED_RECEIVE_QUEUES: Leak =
+    Leak { kind: SHARED_RECEIVE_QUEUE, used: &[PROTECTION_DOMAIN], work: receive_shared };
+const PROTECTION_DOMAINS: Leak = Leak { kind: PROTECTION_DOMAIN, used: &[], work: transfer };
 
 fn queue_pairs(context: &Context) -> Result<()> {
-    later_ones_work(context, 0)
+    later_ones_work(context, &QUEUE_PAIRS)
 }
 
 fn completion_queues(context: &Context) -> Result<()> {
-    later_ones_work(context, 1)
+    later_ones_work(context, &COMPLETION_QUEUES)
 }
 
 fn memory_regions(context: &Context) -> Result<()> {
-    later_ones_work(context, 2)
+    later_ones_work(context, &MEMORY_REGIONS)
 }
 
 fn shared_receive_queues(context: &Context) -> Result<()> {
-    later_ones_work(context, 3)
+    later_ones_work(context, &SHARED_RECEIVE_QUEUES)
 }
 
 fn protection_domains(context: &Context) -> Result<()> {
-    later_ones_work(context, 4)
+    later_ones_work(context, &PROTECTION_DOMAINS)
 }
 
 /// Uses objects, and frees them.
@@ -101,22 +113,21 @@ fn leaks_in(log: &str, name: &str) -> u64 {
     log.matches(&line).count() as u64
 }
 
-/// Leaks objects of the kind at this place, and checks that others work.
-fn later_ones_work(context: &Context, place: usize) -> Result<()> {
-    let ((_, name), _, work) = KINDS[place];
-    let disguise = leak(context, place)?;
+/// Leaks objects, and checks that others work.
+fn later_ones_work(context: &Context, leak: &Leak) -> Result<()> {
+    let disguise = make(context, leak)?;
     // What the callbacks use was not freed.
     disguise.set("call_back", 1)?;
-    work(context).with_context(|| format!("after the leak of a {name}"))?;
+    (leak.work)(context).with_context(|| format!("after the leak of a {}", leak.kind.1))?;
     let_go(disguise)?;
     ensure!(command("rmmod kdapl").is_err(), "the module was unloaded");
-    work(context)
+    (leak.work)(context)
 }
 
 /// Refuses to destroy objects of a kind after they were used. Objects that they use cannot be
 /// destroyed either. Returns when nothing but the driver uses any of these.
-fn leak(context: &Context, place: usize) -> Result<Loaded> {
-    let ((bit, name), used, work) = KINDS[place];
+fn make(context: &Context, leak: &Leak) -> Result<Loaded> {
+    let &Leak { kind: (bit, name), used, work } = leak;
     let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
     work(context)?;
     let (mut log, before) = (KernelLog::from_now()?, references()?);
@@ -151,12 +162,13 @@ fn let_go(disguise: Loaded) -> Result<()> {
 
 fn device_removed(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
-    for place in 0..KINDS.len() {
-        let disguise = leak(context, place)?;
-        let_go(disguise)?;
+    for leak in
+        [QUEUE_PAIRS, COMPLETION_QUEUES, MEMORY_REGIONS, SHARED_RECEIVE_QUEUES, PROTECTION_DOMAINS]
+    {
+        let_go(make(context, &leak)?)?;
         guard.delete()?;
         guard.add()?;
-        transfer(context).with_context(|| format!("after the leak of a {}", KINDS[place].0 .1))?;
+        transfer(context).with_context(|| format!("after the leak of a {}", leak.kind.1))?;
     }
     Ok(())
 }
