@@ -10,11 +10,11 @@ use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
 /// Handles the result of an object's destruction. If it failed, `context`, which callbacks of the
-/// object use, is never dropped, and the module stays loaded.
-pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T) {
+/// object use, is never dropped, and the module stays loaded. Returns whether it is destroyed.
+pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T) -> bool {
     if ret == 0 {
         drop(context);
-        return;
+        return true;
     }
     pr_err!(
         "failed to destroy a {what} ({ret}): it is leaked, and the module cannot be unloaded\n"
@@ -22,4 +22,5 @@ pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T) {
     core::mem::forget(context);
     // SAFETY: The module is loaded, since this code runs.
     unsafe { bindings::kdapl_helper_stay_loaded() };
+    false
 }

@@ -137,8 +137,7 @@ impl Drop for Mr {
 pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>) -> bool {
     // SAFETY: The caller guarantees it.
     let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
-    unless_destroyed("memory region", ret, ());
-    ret == 0
+    unless_destroyed("memory region", ret, ())
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.

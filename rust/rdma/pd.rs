@@ -104,7 +104,8 @@ impl Drop for Pd {
         if unsafe { bindings::kdapl_helper_pd_is_used(self.raw.as_ptr()) } {
             // The wrappers of all objects in it held an `Arc` of `self`, so an object that is left
             // could not be destroyed. `ib_core` does not check for these.
-            return unless_destroyed("protection domain", EBUSY.to_errno(), ());
+            unless_destroyed("protection domain", EBUSY.to_errno(), ());
+            return;
         }
         // SAFETY: By the type invariant this value owns the domain, and it contains no object.
         let ret = unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) };

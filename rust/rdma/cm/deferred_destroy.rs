@@ -278,9 +278,10 @@ impl DeferredDestroy {
                 *place = 0;
             }
             let done = accounts.get_mut(*place)?.take_done();
-            if done.is_some() || !close_if_empty(accounts, *place) {
-                *place = place.saturating_add(1);
+            if done.is_none() && close_if_empty(accounts, *place) {
+                continue;
             }
+            *place = place.saturating_add(1);
             if done.is_some() {
                 return done;
             }

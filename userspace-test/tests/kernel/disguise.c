@@ -115,15 +115,20 @@ MODULE_PARM_DESC(hold_creation, "1 holds the next creation of a queue pair of a 
 /* Longest time to hold a call: a program that has died does not release it. */
 #define LONGEST_HOLD (120 * HZ)
 
-static void hold_if_asked(const struct ib_udata *udata)
+static void hold_until_zero(const atomic_t *hold)
 {
 	unsigned long end = jiffies + LONGEST_HOLD;
 
+	while (atomic_read(hold) && time_before(jiffies, end))
+		msleep(1);
+}
+
+static void hold_if_asked(const struct ib_udata *udata)
+{
 	if (udata || atomic_cmpxchg(&hold_creation, 1, 2) != 1)
 		return;
 	atomic_inc(&inside);
-	while (atomic_read(&hold_creation) == 2 && time_before(jiffies, end))
-		msleep(1);
+	hold_until_zero(&hold_creation);
 	atomic_dec(&inside);
 }
 
@@ -213,15 +218,13 @@ static iw_event_handler of_iw_cm;
 /* Where the driver may sleep. Each id comes here once. */
 static int hold_event(struct iw_cm_id *id, struct iw_cm_event *event)
 {
-	unsigned long end = jiffies + LONGEST_HOLD;
 	int error;
 
 	atomic_inc(&inside);
 	id->event_handler = of_iw_cm;
 	if (event->event == IW_CM_EVENT_CONNECT_REPLY && !event->status) {
 		atomic_inc(&held);
-		while (atomic_read(&hold_replies) && time_before(jiffies, end))
-			msleep(1);
+		hold_until_zero(&hold_replies);
 	}
 	error = of_iw_cm(id, event);
 	atomic_dec(&inside);
@@ -266,7 +269,6 @@ static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct
 
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
-	unsigned long end = jiffies + LONGEST_HOLD;
 	int error;
 
 	atomic_inc(&inside);
@@ -274,8 +276,7 @@ static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	if (!error && !udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR &&
 	    atomic_read(&hold_in_rtr)) {
 		atomic_inc(&in_rtr);
-		while (atomic_read(&hold_in_rtr) && time_before(jiffies, end))
-			msleep(1);
+		hold_until_zero(&hold_in_rtr);
 	}
 	atomic_dec(&inside);
 	return error;

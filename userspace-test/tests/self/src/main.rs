@@ -6,6 +6,7 @@ mod context;
 mod end;
 mod eventfd;
 mod expect;
+mod fork;
 mod harness;
 mod hosts;
 mod iwarp_peer;

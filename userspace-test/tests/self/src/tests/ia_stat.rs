@@ -7,6 +7,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{connection, connection_over, done, dto, same};
+use crate::fork::fork;
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::sys::kdapl_ia_stat;
@@ -206,13 +207,9 @@ fn dead_process(context: &Context) -> Result<()> {
 /// Runs as the process that opens an adapter and ends. A child keeps the file.
 pub fn opens(context: &Context) -> Result<()> {
     let ia = context.open()?;
-    // SAFETY: the child only sleeps.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        loop {
-            std::thread::sleep(Duration::from_secs(3600));
-        }
-    }
+    let child = fork(|| loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    })?;
     println!("{child}");
     std::mem::forget(ia);
     Ok(())

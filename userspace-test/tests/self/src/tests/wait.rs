@@ -4,6 +4,7 @@
 use super::tests;
 use crate::context::Context;
 use crate::expect::{one_of, refused, refused_as, same};
+use crate::fork::{end_of, fork};
 use crate::software::{number, software};
 use crate::threads::{tid, Worker};
 use anyhow::{bail, ensure, Context as _, Result};
@@ -284,37 +285,17 @@ fn file_closed_during_wait(context: &Context) -> Result<()> {
     crate::machine::no_objects_left(context.settings.scale)
 }
 
-/// Runs `work` in a forked child. Returns its process id.
-pub fn fork(work: impl FnOnce() -> bool) -> Result<libc::pid_t> {
-    // SAFETY: the child only makes system calls and leaves by `_exit`.
-    match unsafe { libc::fork() } {
-        -1 => bail!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            let right = work();
-            // SAFETY: never returns.
-            unsafe { libc::_exit(i32::from(!right)) }
-        }
-        pid => Ok(pid),
-    }
-}
-
-/// Waits for the end of a child. Returns its status.
-pub fn reap(pid: libc::pid_t) -> Result<libc::c_int> {
-    let mut status = 0;
-    // SAFETY: `status` is ours.
-    let reaped = unsafe { libc::waitpid(pid, &mut status, 0) };
-    ensure!(reaped == pid, "waitpid: {}", std::io::Error::last_os_error());
-    Ok(status)
-}
-
 fn killed_waiter(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    let pid = fork(|| evd.wait(None, 1).is_err())?;
+    let pid = fork(|| {
+        ensure!(evd.wait(None, 1).is_err(), "a wait has returned an event");
+        Ok(())
+    })?;
     std::thread::sleep(context.scaled(50 * MS));
     let start = Instant::now();
     // SAFETY: the process is our own child.
     unsafe { libc::kill(pid, libc::SIGKILL) };
-    let status = reap(pid)?;
+    let status = end_of(pid)?;
     ensure!(libc::WIFSIGNALED(status), "the child ended with {status:#x}");
     ensure!(start.elapsed() < context.scaled(1000 * MS), "took {:?}", start.elapsed());
     evd.post_se(1)?;
@@ -327,9 +308,11 @@ fn forked_child(context: &Context) -> Result<()> {
     let pid = fork(|| {
         let outcome = evd.post_se(9);
         // The call works, or it is refused with an error.
-        tid() != parent && matches!(outcome, Ok(()) | Err(Error::Dat(_) | Error::Transport { .. }))
+        let is_known = matches!(outcome, Ok(()) | Err(Error::Dat(_) | Error::Transport { .. }));
+        ensure!(tid() != parent && is_known, "the call returned {outcome:?}");
+        Ok(())
     })?;
-    same("status of the child", reap(pid)?, 0)?;
+    same("status of the child", end_of(pid)?, 0)?;
     // The event is queued if the child could post it.
     let _ = evd.dequeue();
     evd.post_se(10)?;

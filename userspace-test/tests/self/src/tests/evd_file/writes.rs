@@ -4,12 +4,12 @@
 use super::with_file;
 use crate::context::Context;
 use crate::expect::same;
+use crate::fork::{end_of, fork};
 use crate::raw::{Page, BAD_ADDRESS};
 use crate::records::{in_time, now, read_events, write_at, Edge};
 use crate::software::take;
 use crate::tests::mapped_events::call_dequeue;
 use crate::tests::tests;
-use crate::tests::uring::ends::{end_of, fork};
 use crate::threads::Worker;
 use anyhow::{ensure, Result};
 use libkdapl::raw::MappedEvents;

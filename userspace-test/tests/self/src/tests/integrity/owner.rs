@@ -5,6 +5,7 @@ use super::flow;
 use crate::context::Context;
 use crate::end::{Listener, Pair, Shape};
 use crate::expect::{done, same};
+use crate::fork::{end_of, fork};
 use crate::machine;
 use crate::peer::Peer;
 use crate::raw;
@@ -85,7 +86,7 @@ pub fn forks(context: &Context) -> Result<()> {
         server.lmr.buffer().fill(LENGTH, LENGTH, byte);
         let mut child = 0;
         let out = amid_writes(context, &pair, target, || {
-            child = fork_that_checks(server.lmr.buffer(), byte)?;
+            child = fork(|| holds(server.lmr.buffer(), byte))?;
             // The parent writes first: now its page is copied, or the child's.
             server.lmr.buffer().fill(LENGTH, LENGTH, !byte);
             Ok(())
@@ -97,34 +98,18 @@ pub fn forks(context: &Context) -> Result<()> {
             seen_by_peer(context, &pair, second)? == vec![!byte; LENGTH],
             "the peer reads others"
         );
-        same("status of the child", reap(child)?, 0)?;
+        same("status of the child", end_of(child)?, 0)?;
     }
     Ok(())
 }
 
-/// Forks a child that compares the second half of the memory with `byte`.
-fn fork_that_checks(buffer: &Buffer, byte: u8) -> Result<libc::pid_t> {
+/// Checks that the second half of the memory has `byte` everywhere.
+fn holds(buffer: &Buffer, byte: u8) -> Result<()> {
     let start = buffer.address(LENGTH) as *const u8;
-    // SAFETY: the child only reads memory and leaves by `_exit`.
-    match unsafe { libc::fork() } {
-        -1 => anyhow::bail!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            // SAFETY: the memory is mapped in the child as in its parent.
-            let holds = |at| unsafe { start.add(at).read_volatile() } == byte;
-            let as_before = (0..LENGTH).all(holds);
-            // SAFETY: never returns.
-            unsafe { libc::_exit(i32::from(!as_before)) }
-        }
-        pid => Ok(pid),
-    }
-}
-
-fn reap(pid: libc::pid_t) -> Result<libc::c_int> {
-    let mut status = 0;
-    // SAFETY: `status` is ours.
-    let reaped = unsafe { libc::waitpid(pid, &mut status, 0) };
-    ensure!(reaped == pid, "waitpid: {}", std::io::Error::last_os_error());
-    Ok(status)
+    // SAFETY: the memory is mapped in a child as in its parent.
+    let is_byte = |at| unsafe { start.add(at).read_volatile() } == byte;
+    ensure!((0..LENGTH).all(is_byte), "other bytes than {byte:#x}");
+    Ok(())
 }
 
 pub fn unmaps(context: &Context) -> Result<()> {

@@ -5,6 +5,7 @@ use super::super::tests;
 use super::plain::{self, InFlight};
 use crate::context::Context;
 use crate::expect::{refused, same};
+use crate::fork::{end_of, fork};
 use crate::machine::{self, objects};
 use crate::software::{software, take};
 use anyhow::{ensure, Result};
@@ -57,35 +58,6 @@ fn ring_closes(context: &Context) -> Result<()> {
         }
     }
     Ok(evds.iter().try_for_each(Evd::free)?)
-}
-
-/// Forks. The child calls `work`, and ends without cleaning up. Returns its process id.
-pub fn fork(work: impl FnOnce() -> Result<()>) -> Result<i32> {
-    // SAFETY: the child uses its own copy of the memory, and ends with `_exit`.
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error().into()),
-        0 => {
-            let code = match work() {
-                Ok(()) => 0,
-                Err(error) => {
-                    eprintln!("child: {error:#}");
-                    1
-                }
-            };
-            // SAFETY: it ends the process.
-            unsafe { libc::_exit(code) }
-        }
-        child => Ok(child),
-    }
-}
-
-/// Waits for the end of a child, and returns its status.
-pub fn end_of(child: i32) -> Result<i32> {
-    let mut status = 0;
-    // SAFETY: there is room for the status.
-    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
-    ensure!(ended == child, "waitpid: {}", std::io::Error::last_os_error());
-    Ok(status)
 }
 
 /// Starts a process that has many commands waiting, and reports when they do.

@@ -2,12 +2,12 @@
 //! Limits of a user's commands that wait.
 
 use super::super::tests;
-use super::ends::{end_of, fork};
 use super::plain::{self, entry, Place};
 use super::ring::{events, outcome};
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{refused, refused_as, same};
+use crate::fork::{end_of, fork};
 use crate::tests::user_limits::{become_tenant, Parameter};
 use anyhow::{ensure, Result};
 use io_uring::IoUring;

@@ -2,10 +2,10 @@
 //! Commands of a process that is stopped, or killed, while events arrive for them.
 
 use super::super::tests;
-use super::ends::{end_of, fork};
 use super::plain::{self, InFlight, Place};
 use crate::context::Context;
 use crate::expect::same;
+use crate::fork::{end_of, fork};
 use crate::machine::objects;
 use crate::software::{software, take};
 use anyhow::{ensure, Context as _, Result};

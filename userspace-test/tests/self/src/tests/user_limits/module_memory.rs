@@ -6,10 +6,10 @@ use super::{held, others_live, Parameter};
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::same;
+use crate::fork::{end_of, fork};
 use crate::machine::meminfo;
 use crate::raw::{map, offset_of};
 use crate::tests::tests;
-use crate::tests::wait::{fork, reap};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::sys::{KDAPL_MAP_EVENTS, KDAPL_MAP_INDEX};
 use libkdapl::{ConnectOptions, EpAttr, EpConfig, EvdFlags, Ia};
@@ -151,13 +151,13 @@ fn mapped_copies(context: &Context) -> Result<()> {
     let child = fork(|| {
         // SAFETY: the call has no preconditions.
         unsafe { libc::pause() };
-        false
+        Ok(())
     })?;
     drop((events, index));
     stay("the end in the parent")?;
     // SAFETY: the child is ours, and was not reaped.
     unsafe { libc::kill(child, libc::SIGKILL) };
-    reap(child)?;
+    end_of(child)?;
     same("KiB that are counted at the end", me()?, before)
 }
 

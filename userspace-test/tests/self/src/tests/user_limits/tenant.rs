@@ -3,9 +3,9 @@
 
 use crate::context::Context;
 use crate::end::{End, Shape};
+use crate::fork::{end_of, fork};
 use crate::machine::{become_user_with, CAP_SYS_RAWIO};
 use crate::peer::Peer;
-use crate::tests::wait::{fork, reap};
 use anyhow::{bail, ensure, Context as _, Result};
 use clap::ValueEnum;
 use libkdapl::{
@@ -171,13 +171,11 @@ fn register_in_children(ia: &Ia) -> Result<()> {
     for count in 0..MANY {
         let child = fork(|| {
             let register = |memory| ia.register(&pz, memory, Privileges::LOCAL_READ);
-            let lmr = Buffer::new(MEGABYTE).and_then(register);
-            let is_registered = lmr.is_ok();
             // The parent's file keeps it.
-            std::mem::forget(lmr);
-            is_registered
+            std::mem::forget(Buffer::new(MEGABYTE).and_then(register)?);
+            Ok(())
         })?;
-        if reap(child)? != 0 {
+        if end_of(child)? != 0 {
             return stay(count);
         }
     }
