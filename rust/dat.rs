@@ -43,6 +43,7 @@
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
+//! | `Ep::old_qp` | mutex | the queue pair that a reset is destroying |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `ListenAddress::shared` | mutex | creating and destroying a listener at the shared port |
 //! | `rdma_cm`'s handler mutex of an id; a listener's before a new id's | mutex | event order |
@@ -50,7 +51,7 @@
 //! | `Point::admission` | mutex | whether a service point takes requests; number of waiting ones |
 //! | `Device::annex` | mutex | the directory of service points |
 //! | `Upcalls::settings` | mutex | the upcall policy of an EVD, and taking an event for an upcall |
-//! | `Srq::pools` | mutex | room for completions of an SRQ; one resize at a time |
+//! | `Srq::slots` | mutex | the number of slots of an SRQ; one resize at a time |
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
 //! | `Client::ia` | mutex | the adapter of an open file |
 //! | `Adapter::slot` | mutex | the adapter of a kernel consumer's handle (`kapi/`) |
@@ -76,6 +77,7 @@
 //! |---|---|---|
 //! | `IaBase::link` | mutex | the adapter's reference to its device |
 //! | `Pz::pd` | mutex | the protection domain of a Protection Zone |
+//! | `Srq::pools` | mutex | room for completions of an SRQ |
 //! | `Srq::charge` | mutex | the charge for a shared receive queue, while it is resized |
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |

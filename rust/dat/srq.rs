@@ -125,7 +125,10 @@ pub(crate) struct Srq {
     /// The driver loses a receive if a connection ends amid its message.
     loses_receives: bool,
     watermark: Watermark,
-    /// Room for completions in completion queues. Also held by a resize.
+    /// Number of slots. Held while it changes, and by threads that rely on it.
+    #[pin]
+    slots: Mutex<u32>,
+    /// Room for completions in completion queues.
     #[pin]
     pools: Mutex<Pools>,
     #[pin]
@@ -189,9 +192,9 @@ impl Srq {
         }
         let entry = Objects::reserve(srqs)?;
         let handle = entry.handle();
+        let (zone, inner) = (pz.handle(), Inner::new(ia, attr)?);
         let pd = pz.pd()?;
         let loses_receives = pd.loses_receives();
-        let (zone, inner) = (pz.handle(), Inner::new(ia, attr)?);
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -200,6 +203,7 @@ impl Srq {
                 max_iov: attr.max_recv_iov,
                 loses_receives,
                 watermark: Watermark::new(async_evd.clone()),
+                slots <- new_mutex!(attr.max_recv_dtos, "Srq::slots"),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock_irq!(inner, "Srq::inner"),
                 users: UseCount::none(),
@@ -236,14 +240,22 @@ impl Srq {
         self.inner.lock().receives.limit()
     }
 
+    /// Returns the queue of the device.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (device) after the device was removed.
+    fn queue(&self) -> DatResult<Arc<RdmaSrq<Self>>> {
+        self.inner.lock().queue.clone().ok_or(DatError::device())
+    }
+
     /// Returns a reference for a new QP.
     ///
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(super) fn reference(&self) -> DatResult<SrqRef> {
-        let queue = self.inner.lock().queue.clone();
-        queue.map(SrqRef::from).ok_or(DatError::device())
+        Ok(self.queue()?.into())
     }
 
     /// Returns the parameters: `dat_srq_query`. Context: process; sleeps.
@@ -274,7 +286,7 @@ impl Srq {
     /// Takes completions from the completion queues. Returns the number of events of receives that
     /// the consumer has not taken.
     fn queued_events(&self) -> DatResult<u32> {
-        let evds = self.pools.lock().evds()?;
+        let evds = self.evds()?;
         for evd in &evds {
             evd.drain_all();
         }
@@ -295,15 +307,11 @@ impl Srq {
     /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
     pub(crate) fn set_low_watermark(&self, low: u32) -> DatResult {
         self.drop_lost();
-        let _pools = self.pools.lock();
-        let (queue, limit) = {
-            let inner = self.inner.lock();
-            (inner.queue.clone(), inner.receives.limit())
-        };
-        if low > limit {
+        let _slots = self.slots.lock();
+        if low > self.limit() {
             return Err(DatError::Invalid(Arg::Watermark));
         }
-        let queue = queue.ok_or(DatError::device())?;
+        let queue = self.queue()?;
         self.watermark.arm(low);
         queue
             .set_limit(low)

@@ -159,7 +159,7 @@ impl CqRoom {
 /// Its Endpoint may release the queue pair before. Then no Endpoint owns the completions any more,
 /// but they are queued until the queue pair is destroyed.
 pub(crate) struct CqReservation {
-    entries: u32,
+    entries: AtomicU32,
     given_up: AtomicU32,
     /// The queue pair cannot be destroyed, so the entries stay reserved.
     stays: AtomicBool,
@@ -169,7 +169,7 @@ impl CqReservation {
     /// Takes charge of entries that were reserved.
     pub(crate) fn new(entries: u32) -> Self {
         Self {
-            entries,
+            entries: AtomicU32::new(entries),
             given_up: AtomicU32::new(0),
             stays: AtomicBool::new(false),
         }
@@ -177,14 +177,24 @@ impl CqReservation {
 
     /// Splits off a number of entries. None is given up so far.
     pub(crate) fn split(&mut self, entries: u32) -> Self {
-        let entries = entries.min(self.entries);
-        self.entries = self.entries.saturating_sub(entries);
+        let entries = entries.min(self.entries());
+        self.entries.sub(entries);
         Self::new(entries)
+    }
+
+    /// Returns the number of entries.
+    pub(crate) fn entries(&self) -> u32 {
+        self.entries.load()
+    }
+
+    /// Takes charge of further entries that were reserved. One caller at a time.
+    pub(crate) fn lengthen(&self, entries: u32) {
+        self.entries.add(entries);
     }
 
     /// Gives entries up. Returns how many were not given up before. One caller at a time.
     pub(crate) fn give_up(&self, count: u32) -> u32 {
-        let count = count.min(self.entries.saturating_sub(self.given_up.load()));
+        let count = count.min(self.entries().saturating_sub(self.given_up.load()));
         self.given_up.add(count);
         count
     }
@@ -211,7 +221,7 @@ impl CqReservation {
         }
         let given_up = self.given_up.load_acquire();
         room.give_up(given_up);
-        room.give_back(self.entries.saturating_sub(given_up));
+        room.give_back(self.entries().saturating_sub(given_up));
     }
 }
 

@@ -79,6 +79,7 @@ impl Ep {
                 handle,
                 context: context.clone(),
                 past_lives <- new_mutex!(PastLives::default(), "Ep::past_lives"),
+                old_qp <- new_mutex!(None, "Ep::old_qp"),
                 preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
                 inner <- new_spinlock_irq!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),

@@ -171,15 +171,15 @@ impl Ep {
         self.settle();
     }
 
-    /// Releases everything, but not during a reset.
+    /// Releases everything, but not while a reset destroys the QP.
     ///
-    /// A reset may have taken the QP. Until that is destroyed its completions still arrive, and
-    /// need the slots that are freed here.
+    /// Until the QP is destroyed its completions still arrive, and need the slots that are freed
+    /// here.
     ///
     /// An Endpoint is reset in DISCONNECTED only. In other phases this may run in handlers of
     /// `rdma_cm`, for which a reset waits, so there the mutex is not taken.
     fn release_all_after_reset(&self, phase: Phase) {
-        let _no_reset = (phase == Phase::Disconnected).then(|| self.past_lives.lock());
+        let _no_old_qp = (phase == Phase::Disconnected).then(|| self.old_qp.lock());
         self.release_all();
     }
 

@@ -44,20 +44,19 @@ impl CqShare {
         Arc::ptr_eq(&self.evd, evd)
     }
 
-    /// Reserves further entries of the same completion queue; `None` if it has too little room.
+    /// Reserves as many further entries of the completion queue as the share lacks. Returns `false`
+    /// if the queue has too little room.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn another(&self, entries: u32) -> Option<Self> {
+    pub(in crate::dat) fn lengthen(&self, entries: u32) -> bool {
         // The lock serialises reservations.
         let _consumer = self.evd.consumer.lock();
-        let taken = self.queue.room.take(entries);
-        taken.then(|| {
-            Self::new(
-                self.evd.clone(),
-                self.queue.clone(),
-                CqReservation::new(entries),
-            )
-        })
+        let missing = entries.saturating_sub(self.taken.entries());
+        let fits = self.queue.room.take(missing);
+        if fits {
+            self.taken.lengthen(missing);
+        }
+        fits
     }
 
     /// Sets a mark after the completions that are queued now.
@@ -100,11 +99,6 @@ impl CqShare {
     /// destroyed, so its completions may arrive at any time.
     pub(in crate::dat) fn stay(&self) {
         self.taken.stay();
-    }
-
-    /// Returns whether the entries stay reserved for as long as there is the completion queue.
-    pub(in crate::dat) fn stays(&self) -> bool {
-        self.taken.stays()
     }
 
     /// Gives up outstanding DTOs. Their completions take room in the completion queue until the

@@ -60,7 +60,7 @@ impl Srq {
         self: &Arc<Self>,
         prepare: impl FnOnce(u32, Holder) -> DatResult,
     ) -> DatResult {
-        let _pools = self.pools.lock();
+        let _slots = self.slots.lock();
         let limit = {
             let mut inner = self.inner.lock();
             inner.holders = inner.holders.saturating_add(1);

@@ -76,8 +76,8 @@ impl Srq {
     /// Context: process; sleeps.
     fn look_into_queue(&self) {
         // A resize and other threads that wait for the end hold it, too.
-        let _pools = self.pools.lock();
-        let (queue, capacity) = {
+        let slots = self.slots.lock();
+        let queue = {
             let mut inner = self.inner.lock();
             let matters = inner.receives.posted() > 1;
             if !matters || !core::mem::take(&mut inner.loss.may_examine) {
@@ -87,9 +87,9 @@ impl Srq {
                 return;
             };
             inner.loss.is_examined = true;
-            (queue, inner.receives.capacity())
+            queue
         };
-        let is_nearly_empty = queue.holds_at_most_one(capacity);
+        let is_nearly_empty = queue.holds_at_most_one(*slots);
         let mut inner = self.inner.lock();
         inner.loss.is_examined = false;
         if is_nearly_empty {

@@ -23,60 +23,57 @@ use crate::{
     },
     sys::memcg::Payer,
 };
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNodeReservation, //
+};
 
 /// Room in one completion queue.
 struct Pool {
     share: Arc<CqShare>,
     notify: Notify,
-    /// Further entries of the same queue, taken when the SRQ was lengthened.
-    more: KVVec<CqShare>,
-    entries: u32,
     users: u32,
 }
 
-/// Pools of an SRQ.
-pub(super) struct Pools(KVVec<Pool>);
+/// Pools of an SRQ, by their numbers.
+pub(super) struct Pools {
+    list: RBTree<u64, Pool>,
+    /// Number of pools that ever existed.
+    serial: u64,
+}
 
 impl Pools {
     /// Creates an empty list.
     pub(super) fn new() -> Self {
-        Self(KVVec::new())
+        Self {
+            list: RBTree::new(),
+            serial: 0,
+        }
     }
 
-    /// Lengthens all pools.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES (EVD) if a completion queue has too little room. Some pools may be
-    /// longer then than necessary.
-    pub(super) fn grow(&mut self, entries: u32) -> DatResult {
-        for pool in self.0.iter_mut() {
-            let missing = entries.saturating_sub(pool.entries);
-            if missing == 0 {
-                continue;
-            }
-            pool.more.reserve(1, GFP_KERNEL_ACCOUNT)?;
-            let more = pool.share.another(missing).ok_or(no_room())?;
-            pool.more
-                .push_within_capacity(more)
-                .map_err(|_| DatError::internal())?;
-            pool.entries = entries;
-        }
-        Ok(())
+    /// Adds a user to the pool in a completion queue of this EVD, if there is one.
+    fn join(&mut self, evd: &Arc<Evd>, notify: Notify) -> Option<(u64, Arc<CqShare>)> {
+        let is_fit = |pool: &Pool| pool.notify == notify && pool.share.is_of(evd);
+        let (number, pool) = self.list.iter_mut().find(|(_, pool)| is_fit(pool))?;
+        pool.users = pool.users.saturating_add(1);
+        Some((*number, pool.share.clone()))
     }
 
-    /// Returns the EVDs of the pools.
-    pub(super) fn evds(&self) -> DatResult<KVVec<Arc<Evd>>> {
-        let mut evds = KVVec::with_capacity(self.0.len(), GFP_KERNEL_ACCOUNT)?;
-        for pool in &self.0 {
-            let evd = pool.share.evd();
-            if evds.iter().any(|known| Arc::ptr_eq(known, &evd)) {
-                continue;
-            }
-            evds.push_within_capacity(evd)
-                .map_err(|_| DatError::internal())?;
+    /// Adds a pool. Returns its number.
+    fn add(&mut self, node: RBTreeNodeReservation<u64, Pool>, pool: Pool) -> u64 {
+        self.serial = self.serial.wrapping_add(1);
+        self.list.insert(node.into_node(self.serial, pool));
+        self.serial
+    }
+
+    /// Removes a user. Returns the pool if that was the last one.
+    fn leave(&mut self, number: u64) -> Option<Pool> {
+        let pool = self.list.get_mut(&number)?;
+        pool.users = pool.users.saturating_sub(1);
+        if pool.users != 0 {
+            return None;
         }
-        Ok(evds)
+        self.list.remove(&number)
     }
 }
 
@@ -84,6 +81,7 @@ impl Pools {
 /// completions taken.
 pub(in crate::dat) struct PoolUse {
     srq: Arc<Srq>,
+    number: u64,
     share: Arc<CqShare>,
 }
 
@@ -101,39 +99,20 @@ impl PoolUse {
 
 impl Drop for PoolUse {
     fn drop(&mut self) {
-        let unused = {
-            let mut pools = self.srq.pools.lock();
-            let place = pools
-                .0
-                .iter()
-                .position(|pool| Arc::ptr_eq(&pool.share, &self.share));
-            place.and_then(|place| {
-                let pool = pools.0.get_mut(place)?;
-                pool.users = pool.users.saturating_sub(1);
-                if pool.users != 0 {
-                    return None;
-                }
-                pools.0.remove(place).ok()
-            })
-        };
+        let unused = self.srq.pools.lock().leave(self.number);
         if let Some(pool) = unused {
-            pool.end(Payer::Other(self.srq.ia.mem_cgroup()));
+            end(&pool.share, Payer::Other(self.srq.ia.mem_cgroup()));
         }
     }
 }
 
-impl Pool {
-    /// Returns the room. Completions that are still queued keep theirs until they are drained.
-    ///
-    /// Context: process; sleeps.
-    fn end(self, payer: Payer<'_>) {
-        if self.share.stays() {
-            self.more.iter().for_each(CqShare::stay);
-        }
-        if !self.share.is_drained(payer) {
-            let shares = Iterator::chain(self.more.iter(), [&*self.share]);
-            shares.for_each(|share| share.give_up(u32::MAX));
-        }
+/// Returns the room of a pool. Completions that are still queued keep theirs until they are
+/// drained.
+///
+/// Context: process; sleeps.
+fn end(share: &CqShare, payer: Payer<'_>) {
+    if !share.is_drained(payer) {
+        share.give_up(u32::MAX);
     }
 }
 
@@ -151,35 +130,71 @@ impl Srq {
         device: &Arc<Device>,
         notify: Notify,
     ) -> DatResult<PoolUse> {
-        let mut pools = self.pools.lock();
-        let known = pools
-            .0
-            .iter_mut()
-            .find(|pool| pool.notify == notify && pool.share.is_of(evd));
-        if let Some(pool) = known {
-            pool.users = pool.users.saturating_add(1);
-            return Ok(PoolUse {
-                srq: self.clone(),
-                share: pool.share.clone(),
-            });
-        }
-        let entries = self.inner.lock().receives.capacity();
-        pools.0.reserve(1, GFP_KERNEL_ACCOUNT)?;
-        let share = Arc::new(evd.share(device, entries, notify)?, GFP_KERNEL_ACCOUNT)?;
+        let slots = self.slots.lock();
+        let known = self.pools.lock().join(evd, notify);
+        let (number, share) = match known {
+            Some(pool) => pool,
+            None => self.make_pool(evd.share(device, *slots, notify)?, notify)?,
+        };
+        Ok(PoolUse {
+            srq: self.clone(),
+            number,
+            share,
+        })
+    }
+
+    /// Makes a pool of a share, with one user.
+    fn make_pool(&self, share: CqShare, notify: Notify) -> DatResult<(u64, Arc<CqShare>)> {
+        let share = Arc::new(share, GFP_KERNEL_ACCOUNT)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let pool = Pool {
             share: share.clone(),
             notify,
-            more: KVVec::new(),
-            entries,
             users: 1,
         };
-        pools
-            .0
-            .push_within_capacity(pool)
-            .map_err(|_| DatError::internal())?;
-        Ok(PoolUse {
-            srq: self.clone(),
-            share,
-        })
+        Ok((self.pools.lock().add(node, pool), share))
+    }
+
+    /// Lengthens all pools to as many entries.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (EVD) if a completion queue has too little room. Some pools may be
+    /// longer then than necessary.
+    pub(super) fn lengthen_pools(&self, entries: u32) -> DatResult {
+        let shares = self.shares()?;
+        let fits = shares.iter().all(|share| share.lengthen(entries));
+        fits.then_some(()).ok_or(no_room())
+    }
+
+    /// Returns the shares of the pools. No memory is allocated under the lock, for which the
+    /// removal of a device waits, and over iWARP a worker of all users.
+    fn shares(&self) -> DatResult<KVVec<Arc<CqShare>>> {
+        loop {
+            let count = self.pools.lock().list.values().count();
+            let mut shares = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+            let pools = self.pools.lock();
+            let mut list = pools.list.values();
+            let fits = list.all(|pool| shares.push_within_capacity(pool.share.clone()).is_ok());
+            if fits {
+                return Ok(shares);
+            }
+        }
+    }
+
+    /// Returns the EVDs of the pools.
+    pub(super) fn evds(&self) -> DatResult<KVVec<Arc<Evd>>> {
+        let shares = self.shares()?;
+        let mut evds = KVVec::with_capacity(shares.len(), GFP_KERNEL_ACCOUNT)?;
+        for evd in shares.iter().map(|share| share.evd()) {
+            if evds.iter().any(|known| Arc::ptr_eq(known, &evd)) {
+                continue;
+            }
+            evds.push_within_capacity(evd)
+                .map_err(|_| DatError::internal())?;
+        }
+        Ok(evds)
     }
 }

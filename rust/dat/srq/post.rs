@@ -66,7 +66,7 @@ impl Srq {
     fn finds_slots(&self) -> bool {
         let is_examined = self.inner.lock().loss.is_examined;
         if is_examined {
-            drop(self.pools.lock());
+            drop(self.slots.lock());
         }
         self.drop_lost() || is_examined
     }

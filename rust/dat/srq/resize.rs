@@ -49,20 +49,22 @@ impl Srq {
         if max_recv_dtos < outstanding || max_recv_dtos < self.watermark.get() {
             return Err(busy);
         }
-        let mut pools = self.pools.lock();
-        let queue = self.inner.lock().queue.clone().ok_or(DatError::device())?;
-        if max_recv_dtos > self.inner.lock().receives.capacity() {
+        let mut count = self.slots.lock();
+        if max_recv_dtos > *count {
             let (user, flags) = (self.ia.user(), GFP_KERNEL_ACCOUNT);
             let storage = slots(user, max_recv_dtos, flags)?;
             let named = slots_named(&self.ia, max_recv_dtos);
             let named = context_storage(user, named, self.max_iov, flags)?;
-            pools.grow(max_recv_dtos)?;
-            queue.resize(max_recv_dtos).map_err(unsupported_or)?;
+            self.lengthen_pools(max_recv_dtos)?;
+            self.queue()?
+                .resize(max_recv_dtos)
+                .map_err(unsupported_or)?;
             let old = {
                 let mut inner = self.inner.lock();
                 (inner.receives.grow(storage), inner.named.grow(named))
             };
             drop(old);
+            *count = max_recv_dtos;
         }
         if max_recv_dtos > self.limit() {
             lengthen(max_recv_dtos)?;

@@ -165,14 +165,15 @@ impl Ep {
             let attr = Attr::resolve(Some(attr), self.context.ia.attr())?;
             self.check_receives(&self.preposted.lock(), &attr, &new)?;
             // The driver, and memory of a full cgroup, may take long. Handlers of `rdma_cm` wait
-            // for `preposted`, so it is not held meanwhile.
-            qp = next
-                .as_ref()
-                .map(|parts| self.make_another_qp(parts, &attr))
-                .transpose()?;
+            // for `preposted`, so it is not held meanwhile. The removal of the device waits for
+            // the QP, so that comes last.
             let srq = self.srq();
             let new_slots = (change.mask != 0)
                 .then(|| NewSlots::new(&self.context, &attr, srq.as_deref()))
+                .transpose()?;
+            qp = next
+                .as_ref()
+                .map(|parts| self.make_another_qp(parts, &attr))
                 .transpose()?;
             self.drain_evds();
             let preposted = self.preposted.lock();

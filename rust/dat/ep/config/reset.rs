@@ -9,6 +9,7 @@ use crate::{
             flush_live,
             Connection,
             Ep,
+            PastLives,
             Shares,
             CONNECT,
             FAILURE,
@@ -56,12 +57,7 @@ impl Ep {
         self.fail_qp(life);
         flush_live(|| self.unflushed(Payer::Caller));
         self.may_begin_life(&mut past_lives)?;
-        // In this order: no event of the old connection arrives once the ID is destroyed, and no
-        // completion once the QP is.
-        let (id, qp) = self.take_connection();
-        drop(id);
-        self.destroy_qp(qp);
-        self.begin_life(&mut past_lives);
+        self.end_life(&mut past_lives);
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
@@ -70,6 +66,18 @@ impl Ep {
         self.become_unconnected()?;
         drop(past_lives);
         self.unless_removed()
+    }
+
+    /// Destroys ID and QP, and begins another life.
+    fn end_life(&self, past_lives: &mut PastLives) {
+        let mut old_qp = self.old_qp.lock();
+        // In this order: no event of the old connection arrives once the ID is destroyed, and no
+        // completion once the QP is.
+        let (id, qp) = self.take_connection();
+        *old_qp = qp;
+        drop(id);
+        self.destroy_qp(old_qp.take());
+        self.begin_life(past_lives);
     }
 
     /// Creates a new QP, and puts it in place unless the Endpoint was freed meanwhile. The caller

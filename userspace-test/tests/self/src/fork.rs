@@ -30,3 +30,11 @@ pub fn end_of(child: libc::pid_t) -> Result<libc::c_int> {
     ensure!(ended == child, "waitpid: {}", Error::last_os_error());
     Ok(status)
 }
+
+/// Kills a child.
+pub fn kill(child: libc::pid_t) -> Result<()> {
+    // SAFETY: the call takes numbers only.
+    let killed = unsafe { libc::kill(child, libc::SIGKILL) };
+    ensure!(killed == 0, "kill: {}", Error::last_os_error());
+    Ok(())
+}

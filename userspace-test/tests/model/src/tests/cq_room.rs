@@ -47,6 +47,23 @@ fn nothing_is_taken_beyond_the_depth() {
 }
 
 #[test]
+fn a_longer_reservation_ends_with_all_its_entries() {
+    for (given_up, free) in [(0, 10), (5, 5), (7, 3), (u32::MAX, 3)] {
+        let room = CqRoom::new(10);
+        assert!(room.take(4));
+        let taken = CqReservation::new(4);
+        assert!(room.take(3));
+        taken.lengthen(3);
+        assert_eq!(taken.entries(), 7);
+        assert_eq!(taken.give_up(given_up), given_up.min(7));
+        taken.end(&room);
+        assert!(!room.take(free + 1));
+        assert!(room.take(free));
+        assert_eq!(room.found_empty(), given_up.min(7));
+    }
+}
+
+#[test]
 fn given_up_entries_are_released_by_a_later_poll_that_finds_the_cq_empty() {
     let room = CqRoom::new(4);
     assert!(room.take(4));

@@ -4,7 +4,7 @@
 use super::tests;
 use crate::context::Context;
 use crate::expect::{one_of, refused, refused_as, same};
-use crate::fork::{end_of, fork};
+use crate::fork::{end_of, fork, kill};
 use crate::software::{number, software};
 use crate::threads::{tid, Worker};
 use anyhow::{bail, ensure, Context as _, Result};
@@ -293,8 +293,7 @@ fn killed_waiter(context: &Context) -> Result<()> {
     })?;
     std::thread::sleep(context.scaled(50 * MS));
     let start = Instant::now();
-    // SAFETY: the process is our own child.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    kill(pid)?;
     let status = end_of(pid)?;
     ensure!(libc::WIFSIGNALED(status), "the child ended with {status:#x}");
     ensure!(start.elapsed() < context.scaled(1000 * MS), "took {:?}", start.elapsed());

@@ -6,7 +6,7 @@ use super::{held, others_live, Parameter};
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::same;
-use crate::fork::{end_of, fork};
+use crate::fork::{end_of, fork, kill};
 use crate::machine::meminfo;
 use crate::raw::{map, offset_of};
 use crate::tests::tests;
@@ -155,8 +155,7 @@ fn mapped_copies(context: &Context) -> Result<()> {
     })?;
     drop((events, index));
     stay("the end in the parent")?;
-    // SAFETY: the child is ours, and was not reaped.
-    unsafe { libc::kill(child, libc::SIGKILL) };
+    kill(child)?;
     end_of(child)?;
     same("KiB that are counted at the end", me()?, before)
 }
