@@ -31,3 +31,4 @@ mod rmr;
 mod service;
 mod srq;
 mod upcall;
+mod waits;

@@ -58,7 +58,7 @@ module! {
 /// The loaded module.
 ///
 /// Fields are dropped in declaration order: first the interfaces that admit callers, then the
-/// devices, then the workqueue.
+/// devices, then the workqueues.
 #[pin_data]
 struct Kdapl {
     #[pin]
@@ -70,6 +70,7 @@ struct Kdapl {
     debugfs: debugfs::Folder,
     #[pin]
     client: rdma::client::IbClient,
+    upcall_queue: sys::workqueue::OwnedQueue,
     queue: sys::workqueue::OwnedQueue,
     accounts: sys::user::Registration,
     listing: sys::adapters::AdapterList,
@@ -99,6 +100,7 @@ impl InPlaceModule for Kdapl {
             let accounts = sys::user::Registration::new();
             let listing = sys::adapters::AdapterList::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
+            let upcall_queue = sys::workqueue::OwnedQueue::for_upcalls(c"kdapl-upcalls")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
                 // must outlive its files.
@@ -112,6 +114,7 @@ impl InPlaceModule for Kdapl {
                 )?,
                 adapters: kapi::registry::ConsumerApi::new()?,
                 chardev <- chardev::fops::DeviceNode::new(),
+                upcall_queue,
                 queue,
                 accounts,
                 listing,

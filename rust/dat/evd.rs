@@ -95,6 +95,7 @@ use super::base::{
 use crate::{
     dat::prelude::*,
     model::{
+        atomic::AtomicBool,
         direct_event::DirectEvent,
         handle::HandleKind,
         ring::{
@@ -151,6 +152,8 @@ pub(crate) struct Evd {
     pump: Work<Evd>,
     context: Arc<EvdContext>,
     users: UseCount,
+    /// The EVD was freed. It is in the table until no upcall is in progress.
+    is_freed: AtomicBool,
     _counted: Counted,
 }
 
@@ -278,6 +281,7 @@ impl Evd {
                 pump <- new_work!("Evd::pump"),
                 context: config.context,
                 users: UseCount::none(),
+                is_freed: AtomicBool::new(false),
                 _counted: Counted::new(census::Kind::Evd),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -358,6 +362,24 @@ impl Object for Evd {
         } else {
             Ok(())
         }
+    }
+
+    fn is_freed(&self) -> bool {
+        self.is_freed.load_acquire()
+    }
+
+    /// Implements `dat_evd_free`. The EVD stays in the table until no upcall is in progress, so that
+    /// a close of the adapter waits for these upcalls, too.
+    fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
+        let _free = objects.begin_free();
+        let evd = objects.check(handle, |evd| {
+            evd.may_free()?;
+            evd.is_freed.swap(true);
+            Ok(())
+        })?;
+        evd.end();
+        objects.remove_freed(handle);
+        Ok(())
     }
 
     fn shutdown(self: &Arc<Self>) {

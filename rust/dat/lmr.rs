@@ -57,6 +57,7 @@ use crate::{
             FastMr,
             RegionMemory, //
         },
+        leak::destroys_regions,
         mr::Mr, //
     },
     sys::census::{
@@ -230,8 +231,10 @@ impl Lmr {
     /// # Errors
     ///
     /// INVALID_HANDLE (LMR); RESERVED_LMR; INVALID_STATE (LMR in use) also while a DTO uses the
-    /// memory.
+    /// memory; INTERNAL_ERROR if the driver fails to destroy the region, so that the device may still
+    /// access the memory. The LMR is freed then.
     pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
+        let _free = lmrs.begin_free();
         let freed = {
             let mut backing = self.backing.lock();
             let hidden = backing.as_ref().map(Backing::forbid_posts);
@@ -245,9 +248,14 @@ impl Lmr {
             }
             backing.take()
         };
-        drop(freed);
-        self.role.release();
-        Ok(())
+        let is_destroyed = destroys_regions(|| {
+            drop(freed);
+            self.release();
+        });
+        match is_destroyed {
+            true => Ok(()),
+            false => Err(DatError::internal()),
+        }
     }
 
     /// Returns the parameters: `dat_lmr_query`.
@@ -261,9 +269,12 @@ impl Lmr {
     }
 
     /// Releases the memory.
+    ///
+    /// Context: process; sleeps.
     pub(super) fn release(&self) {
-        let backing = self.backing.lock().take();
-        drop(backing);
+        // A thread that frees the LMR meanwhile waits for the lock.
+        let mut backing = self.backing.lock();
+        *backing = None;
         self.role.release();
     }
 }
@@ -346,6 +357,8 @@ fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
 pub(super) fn registration_error(error: Error) -> DatError {
     if error == EINVAL || error == EOVERFLOW || error == E2BIG {
         Kind::LengthError.into()
+    } else if error == ENOTSUPP {
+        Kind::ModelNotSupported.into()
     } else if is_not_available(error) || error == ERANGE {
         DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
     } else {

@@ -123,15 +123,32 @@ const struct scatterlist *kdapl_helper_sg_entry(const struct scatterlist *sg, st
 	return sg_next((struct scatterlist *)sg);
 }
 
-/* Maps memory for DMA in both directions. Returns false if the device cannot reach it. */
-bool kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, size_t length,
-			  u64 *address)
+/* Returns the direction of DMA to memory that the device writes to, or only reads. */
+static enum dma_data_direction direction_of(bool write)
 {
-	*address = ib_dma_map_page(dev, page, offset, length, DMA_BIDIRECTIONAL);
-	return !ib_dma_mapping_error(dev, *address);
+	return write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
-void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length)
+/*
+ * Maps memory for DMA, until it is unmapped with the same @write. The kernel and the device access
+ * it in turn without further calls.
+ *
+ * Errors: -EIO if the device cannot reach the memory, -ENOTSUPP if it gets a copy (swiotlb) or
+ * does not see the caches of the processors.
+ */
+int kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, size_t length,
+			 bool write, u64 *address)
 {
-	ib_dma_unmap_page(dev, address, length, DMA_BIDIRECTIONAL);
+	*address = ib_dma_map_page(dev, page, offset, length, direction_of(write));
+	if (ib_dma_mapping_error(dev, *address))
+		return -EIO;
+	if (ib_uses_virt_dma(dev) || !dma_need_sync(dev->dma_device, *address))
+		return 0;
+	kdapl_helper_dma_unmap(dev, *address, length, write);
+	return -ENOTSUPP;
+}
+
+void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length, bool write)
+{
+	ib_dma_unmap_page(dev, address, length, direction_of(write));
 }

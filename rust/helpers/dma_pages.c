@@ -166,17 +166,20 @@ int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 s
 	return 0;
 }
 
-/* Maps the list for the device. Returns the number of its DMA segments, or 0. Does not sleep. */
-u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count)
+/*
+ * Maps the list for the device, until it is unmapped with the same @write. Returns the number of its
+ * DMA segments, or 0. Does not sleep.
+ */
+u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count, bool write)
 {
-	int mapped = ib_dma_map_sg(dev, list, count, DMA_BIDIRECTIONAL);
+	int mapped = ib_dma_map_sg(dev, list, count, write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE);
 
 	return max(mapped, 0);
 }
 
-void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count)
+void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count, bool write)
 {
-	ib_dma_unmap_sg(dev, list, count, DMA_BIDIRECTIONAL);
+	ib_dma_unmap_sg(dev, list, count, write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE);
 }
 
 void kdapl_helper_update_fast_reg_key(struct ib_mr *mr, u32 key)

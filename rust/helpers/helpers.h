@@ -58,9 +58,9 @@ u32 kdapl_helper_access_to_range(const void *start, const void *end);
 u32 kdapl_helper_access_to_pages(struct page *page, u64 offset, u64 length);
 const struct scatterlist *kdapl_helper_sg_entry(const struct scatterlist *sg, struct page **page,
 						u32 *offset, u32 *length);
-bool kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, size_t length,
-			  u64 *address);
-void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length);
+int kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, size_t length,
+			 bool write, u64 *address);
+void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length, bool write);
 
 /* eventfd.c */
 void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
@@ -192,8 +192,8 @@ struct scatterlist;
 #define KDAPL_PAGES_BVECS	3
 int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 source, u32 count,
 			 bool write, u64 *first, u64 *bytes);
-u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count);
-void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count);
+u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count, bool write);
+void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count, bool write);
 void kdapl_helper_update_fast_reg_key(struct ib_mr *mr, u32 key);
 
 /* lock.c */
@@ -206,6 +206,8 @@ bool kdapl_helper_may_raw_io(void);
 bool kdapl_helper_is_killed(void);
 bool kdapl_helper_is_ending(void);
 void kdapl_helper_cond_resched(void);
+unsigned int kdapl_helper_begin_noio(void);
+void kdapl_helper_end_noio(unsigned int flags);
 
 /* uaccess.c */
 bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t size);
@@ -226,7 +228,7 @@ unsigned long kdapl_helper_jiffies(void);
 s64 kdapl_helper_monotonic_offset(void);
 
 /* workqueue.c */
-struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name);
+struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim);
 void kdapl_helper_wait_for_percpu_workers(void);
 
 /* net.c */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #include <linux/capability.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
 #include "helpers.h"
@@ -26,4 +27,15 @@ bool kdapl_helper_is_ending(void)
 void kdapl_helper_cond_resched(void)
 {
 	cond_resched();
+}
+
+/* Lets allocations of the task start no I/O. Returns flags for kdapl_helper_end_noio(). */
+unsigned int kdapl_helper_begin_noio(void)
+{
+	return memalloc_noio_save();
+}
+
+void kdapl_helper_end_noio(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }

@@ -63,8 +63,9 @@ export! {
         let deadline = deadline(timeout);
         evd.needed(Arg::Evd)?;
         evd.put_handle(KernelHandle::NULL);
-        let (adapter, cno) = Adapter::find::<Cno>(cno)?;
-        evd.put(adapter.raw(cno.wait(deadline)?));
+        let (waited, _waiting) = Adapter::waited::<Cno>(cno)?;
+        let triggered = waited.wait(deadline)?;
+        evd.put(Adapter::raw_of(cno.adapter(), triggered));
         Ok(())
     }
 

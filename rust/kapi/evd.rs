@@ -141,7 +141,7 @@ export! {
         // The time-out counts from the entry of the call.
         let deadline = deadline(timeout);
         taken.needed(Arg::Event)?;
-        let waited = Adapter::object::<Evd>(evd)?;
+        let (waited, _waiting) = Adapter::waited::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         // Without `nmore`, the wait need not drain the completion queues to count the remaining
         // events.

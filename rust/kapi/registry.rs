@@ -2,7 +2,13 @@
 
 //! Registry of the Interface Adapters (IAs) that kernel consumers have open.
 
-use super::export::raw_handle;
+use super::{
+    export::raw_handle,
+    waits::{
+        WaitInProgress,
+        Waits, //
+    },
+};
 use crate::{
     dat::{
         base::Until,
@@ -45,7 +51,13 @@ const SLOTS: u32 = 256;
 /// resolve to the next IA in the slot.
 struct AdapterSlot {
     number: u32,
-    ia: Option<Arc<Ia>>,
+    open: Option<OpenAdapter>,
+}
+
+/// An open IA, and the threads that wait on its objects.
+struct OpenAdapter {
+    ia: Arc<Ia>,
+    waits: Arc<Waits>,
 }
 
 /// Slots of all adapters.
@@ -110,15 +122,19 @@ impl Adapter {
     ///
     /// Those of `open`; INSUFFICIENT_RESOURCES if all slots are taken.
     pub(super) fn open(open: impl FnOnce() -> DatResult<Arc<Ia>>) -> DatResult<Self> {
+        let waits = Waits::new()?;
         let ia = open()?;
         let number = ADAPTERS.slots().iter().find_map(|slot| {
             let mut slot = slot.lock();
-            if slot.ia.is_some() {
+            if slot.open.is_some() {
                 return None;
             }
             // With the slot locked, so that no close of an invented handle comes in between.
             Self::begin_lookups(slot.number, &ia).ok()?;
-            slot.ia = Some(ia.clone());
+            slot.open = Some(OpenAdapter {
+                ia: ia.clone(),
+                waits: waits.clone(),
+            });
             Some(slot.number)
         });
         match number {
@@ -148,7 +164,8 @@ impl Adapter {
         }
     }
 
-    /// Closes the IA and frees its slot. Context: process; sleeps.
+    /// Closes the IA and frees its slot. On return no thread waits on one of its objects. Context:
+    /// process; sleeps.
     ///
     /// # Errors
     ///
@@ -162,9 +179,11 @@ impl Adapter {
             }
             self.end_lookups();
             slot.number = slot.number.wrapping_add(SLOTS) % MAX_ADAPTERS;
-            slot.ia.take()
+            slot.open.take()
         });
-        drop(closed);
+        if let Some(closed) = closed {
+            closed.waits.await_ends();
+        }
         Ok(())
     }
 
@@ -173,9 +192,14 @@ impl Adapter {
     ///
     /// `action` must be short and must not close an IA.
     fn within<R>(number: u32, action: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
+        Self::within_open(number, |open| action(&open.ia))
+    }
+
+    /// As [`Adapter::within`], with the threads that wait.
+    fn within_open<R>(number: u32, action: impl FnOnce(&OpenAdapter) -> R) -> Option<R> {
         let slot = ADAPTERS.slot(number)?.lock();
-        let ia = slot.ia.as_ref().filter(|_| slot.number == number)?;
-        Some(action(ia))
+        let open = slot.open.as_ref().filter(|_| slot.number == number)?;
+        Some(action(open))
     }
 
     /// Returns the adapter with this number.
@@ -239,6 +263,19 @@ impl Adapter {
     pub(super) fn object<T: Tabled>(handle: KernelHandle) -> DatResult<Arc<T>> {
         Self::within(handle.adapter(), |ia| ia.get_outer(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
+    }
+
+    /// Resolves the handle of an object on which the caller waits. The close of the adapter waits
+    /// for the drop of the second result.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the object type's subtype.
+    pub(super) fn waited<T: Tabled>(handle: KernelHandle) -> DatResult<(Arc<T>, WaitInProgress)> {
+        Self::within_open(handle.adapter(), |open| {
+            Ok((open.ia.get_outer(handle)?, open.waits.begin()))
+        })
+        .unwrap_or(Err(invalid(T::INVALID)))
     }
 
     /// Resolves the handle of an Endpoint, an SRQ or an LMR. The object's memory stays while the
@@ -329,7 +366,7 @@ impl ConsumerApi {
     pub(crate) fn new() -> Result<Self> {
         let mut slots = KVec::with_capacity(SLOTS as usize, GFP_KERNEL)?;
         for number in 0..SLOTS {
-            let slot = AdapterSlot { number, ia: None };
+            let slot = AdapterSlot { number, open: None };
             let slot = KBox::pin_init(new_mutex!(slot, "Adapter::slot"), GFP_KERNEL)?;
             slots.push_within_capacity(slot).map_err(|_| ENOMEM)?;
         }
@@ -350,10 +387,10 @@ impl Drop for ConsumerApi {
     fn drop(&mut self) {
         let adapters = Self::replace(None);
         for slot in adapters.iter().flat_map(|adapters| &adapters.slots) {
-            let left = slot.lock().ia.take();
-            if let Some(ia) = left {
+            let left = slot.lock().open.take();
+            if let Some(left) = left {
                 pr_warn!("an adapter was left open by a module that has been unloaded\n");
-                let _ = ia.close(Close::Abrupt, Until::Done);
+                let _ = left.ia.close(Close::Abrupt, Until::Done);
             }
         }
     }

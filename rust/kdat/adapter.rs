@@ -142,6 +142,17 @@ impl Adapter {
         self.position.fetch_add(1, Full)
     }
 
+    /// Drops the memory of an LMR, if `freed` says that it was freed. Otherwise the device may access
+    /// the memory: until the adapter is closed, or for ever if the driver has failed to destroy the
+    /// region (INTERNAL_ERROR).
+    pub(crate) fn drop_memory(&self, freed: u32, memory: KBox<dyn Held>) {
+        match freed {
+            bindings::DAT_SUCCESS => drop(memory),
+            bindings::DAT_INTERNAL_ERROR => core::mem::forget(memory),
+            _ => self.hold(memory),
+        }
+    }
+
     /// Keeps a value until the adapter is closed, or drops it if it is closed.
     pub(crate) fn hold(&self, value: KBox<dyn Held>) {
         let mut keep = self.keep.lock();

@@ -109,18 +109,18 @@ impl Completion {
                 ia: adapter.ia,
                 position: adapter.next_position(),
                 rmr_context: data.rmr_context,
-                lmr: ended_lmr(data.status, operation, posted.lmr),
+                registration: ended(data.status, operation, posted.invalidates),
             },
         }
     }
 }
 
-/// Returns the LMR of an invalidation that was carried out.
-fn ended_lmr(status: u32, operation: Operation, lmr: Handle) -> Handle {
+/// Returns the registration of an invalidation that was carried out.
+fn ended(status: u32, operation: Operation, registration: (Handle, u64)) -> (Handle, u64) {
     if status == bindings::DAT_DTO_SUCCESS && operation == Operation::Invalidate {
-        lmr
+        registration
     } else {
-        Handle::NULL
+        Default::default()
     }
 }
 

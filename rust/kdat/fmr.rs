@@ -81,8 +81,8 @@ pub(crate) struct Ended {
     pub(crate) position: u64,
     /// RMR context that a peer has invalidated, or 0.
     pub(crate) rmr_context: u32,
-    /// LMR that a request has invalidated.
-    pub(crate) lmr: Handle,
+    /// LMR whose registration a request has ended, and position of that registration.
+    pub(crate) registration: (Handle, u64),
 }
 
 /// LMR that requests register and invalidate, for memory of the type `M`. Its drop ends a
@@ -156,7 +156,7 @@ impl<M: Scattered> Fmr<M> {
         let adapter = &self.pz.0.adapter;
         let posted = Posted {
             owner: ep.handle(),
-            lmr: self.lmr,
+            invalidates: (self.lmr, self.since),
             context,
             ..Posted::default()
         };
@@ -178,10 +178,13 @@ impl<M: Scattered> Fmr<M> {
     /// invalidation, or that of a receive whose message has invalidated the RMR context.
     pub fn ended(&mut self, completion: &Completion) -> Option<M> {
         let end = completion.ended;
-        let is_later = end.position > self.since && end.ia == self.pz.0.adapter.ia;
-        let is_this =
-            end.lmr == self.lmr || (end.rmr_context != 0 && end.rmr_context == self.rmr_context);
-        let cell = self.cell.as_mut().filter(|_| is_later && is_this)?;
+        let by_this_side = end.registration == (self.lmr, self.since);
+        // A context is that of another registration after 256 more.
+        let by_peer = end.rmr_context != 0
+            && end.rmr_context == self.rmr_context
+            && end.position > self.since;
+        let is_this = end.ia == self.pz.0.adapter.ia && (by_this_side || by_peer);
+        let cell = self.cell.as_mut().filter(|_| is_this)?;
         cell.memory.take()
     }
 }
@@ -224,12 +227,9 @@ impl<M: Scattered> Drop for Fmr<M> {
     fn drop(&mut self) {
         // SAFETY: The call has no pointers.
         let freed = unsafe { bindings::dat_lmr_free(self.lmr.raw()) };
-        if freed == bindings::DAT_SUCCESS {
-            return;
-        }
-        // The adapter is closed or being closed, or a completion is outstanding.
+        // On an error the adapter is closed or being closed, or a completion is outstanding.
         if let Some(cell) = self.cell.take() {
-            self.pz.0.adapter.hold(cell);
+            self.pz.0.adapter.drop_memory(freed, cell);
         }
     }
 }

@@ -157,11 +157,10 @@ impl Drop for Region {
         };
         // SAFETY: The call has no pointers.
         let freed = unsafe { bindings::dat_lmr_free(self.lmr.raw()) };
-        if freed == bindings::DAT_SUCCESS || self.lmr == Handle::NULL {
-            return;
+        // On an error the adapter is closed or being closed, or a bind is not over.
+        if self.lmr != Handle::NULL {
+            self.pz.0.adapter.drop_memory(freed, memory);
         }
-        // The adapter is closed or being closed, or a bind is not over.
-        self.pz.0.adapter.hold(memory);
     }
 }
 

@@ -127,12 +127,18 @@ impl Dto {
         }
     }
 
-    /// Writes the memory that a send carries to the peer before the message.
+    /// Writes the memory that a send carries to the peer before the message. The post of another DTO
+    /// with this returns INVALID_PARAMETER.
     pub fn after_writing_to(self, remote: Remote) -> Self {
         Self {
             transfer: Some(remote),
             ..self
         }
+    }
+
+    /// Returns whether the DTO has a buffer.
+    pub(crate) fn has_buffer(&self) -> bool {
+        self.buffer.is_some()
     }
 
     /// Invalidates an RMR context of the peer by a send.

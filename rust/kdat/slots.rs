@@ -25,8 +25,8 @@ pub(crate) struct Posted {
     pub(crate) buffer: Option<Buffer>,
     /// Buffers of further segments.
     pub(crate) more: KVec<Buffer>,
-    /// LMR of an invalidation.
-    pub(crate) lmr: Handle,
+    /// LMR of an invalidation, and position of the registration that it ends.
+    pub(crate) invalidates: (Handle, u64),
     /// Memory of the consumer.
     pub(crate) memory: Option<KBox<dyn Memory>>,
     /// Number of the consumer.

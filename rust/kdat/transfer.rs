@@ -330,9 +330,15 @@ pub(crate) fn post(
     remote: Remote,
 ) -> Result<(), Refused> {
     let send = dto.operation == crate::Operation::Send;
-    let operation = match send {
-        true => bindings::DAT_DTO_RDMA_WRITE,
-        false => bindings::DAT_DTO_RDMA_READ,
+    let operation = match dto.operation {
+        crate::Operation::Send => bindings::DAT_DTO_RDMA_WRITE,
+        crate::Operation::Read if !dto.has_buffer() => bindings::DAT_DTO_RDMA_READ,
+        _ => {
+            return Err(Refused::new(
+                Error::new(bindings::DAT_INVALID_PARAMETER, 0),
+                dto,
+            ))
+        }
     };
     let outcome = dto.segments().and_then(|segments| {
         let requests = Requests::new(&dto, remote, operation)?;

@@ -48,6 +48,8 @@ pub(crate) struct DriverProperties {
     /// Another driver computes the offset of the first byte from the address, which the consumer
     /// chooses.
     pub(crate) rebases_fast_regions: bool,
+    /// The driver allocates memory when it maps a region for fast registration, and may sleep.
+    pub(crate) sleeps_to_map: bool,
     /// Length in pages of the largest region that the driver can register.
     ///
     /// For a larger region the driver would request more memory than the page allocator can ever
@@ -82,6 +84,7 @@ impl DriverProperties {
         registers_user_memory: false,
         checks_peers: false,
         rebases_fast_regions: false,
+        sleeps_to_map: true,
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
@@ -97,6 +100,7 @@ impl DriverProperties {
         registers_user_memory: true,
         checks_peers: true,
         rebases_fast_regions: true,
+        sleeps_to_map: false,
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
@@ -160,11 +164,16 @@ impl DriverProperties {
         ..Self::TRUSTED
     };
 
-    /// mthca and hns.
-    const NO_USER_MEMORY: Self = Self {
+    const MTHCA: Self = Self {
         registers_user_memory: false,
         allows_unsignalled: true,
         ..Self::TRUSTED
+    };
+
+    const HNS: Self = Self {
+        // `hns_roce_map_mr_sg()`.
+        sleeps_to_map: true,
+        ..Self::MTHCA
     };
 
     const IRDMA: Self = Self {
@@ -185,7 +194,8 @@ impl DriverProperties {
             id::RXE => Self::RXE,
             id::SIW => Self::SIW,
             id::HFI1 => Self::HFI1,
-            id::MTHCA | id::HNS => Self::NO_USER_MEMORY,
+            id::MTHCA => Self::MTHCA,
+            id::HNS => Self::HNS,
             id::IRDMA => Self::IRDMA,
             _ => Self::UNKNOWN,
         }

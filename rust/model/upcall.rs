@@ -122,15 +122,16 @@ impl UpcallState {
     }
 
     /// Enables upcalls, by at most `max_active` runners at once. If events that are queued already
-    /// are to get upcalls, the caller calls [`UpcallState::notify`] afterwards.
-    pub(crate) fn open(&self, max_active: u32) {
+    /// are to get upcalls, the caller calls [`UpcallState::notify`] afterwards. Returns whether
+    /// upcalls were enabled before.
+    pub(crate) fn open(&self, max_active: u32) -> bool {
         let max_active = max_active.min(MAX_RUNNERS);
         self.exchange(|word| {
             (
                 (word & ACTIVE) | (max_active << MAX_ACTIVE_SHIFT) | OPEN,
-                (),
+                is_open(word),
             )
-        });
+        })
     }
 
     /// Disables upcalls. Only events that runners have taken already still get theirs. Returns

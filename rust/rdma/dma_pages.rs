@@ -54,6 +54,8 @@ pub(crate) struct DmaPages {
     list: NonNull<bindings::scatterlist>,
     capacity: u32,
     mapped: u32,
+    /// The device writes to the pages that are mapped.
+    is_written: bool,
     segments: u32,
     first: u64,
     bytes: u64,
@@ -80,6 +82,7 @@ impl DmaPages {
             list: NonNull::new(list).ok_or(ENOMEM)?,
             capacity,
             mapped: 0,
+            is_written: false,
             segments: 0,
             first: 0,
             bytes: 0,
@@ -125,12 +128,12 @@ impl DmaPages {
         kernel::error::to_result(ret)?;
         // SAFETY: The device is alive, and the list has `count` entries.
         let segments =
-            unsafe { bindings::kdapl_helper_sg_map(self.pd.device().as_ptr(), list, count) };
+            unsafe { bindings::kdapl_helper_sg_map(self.pd.device().as_ptr(), list, count, write) };
         if segments == 0 {
             return Err(EIO);
         }
         // INVARIANT: The entries were just mapped.
-        (self.mapped, self.segments) = (count, segments);
+        (self.mapped, self.segments, self.is_written) = (count, segments, write);
         Ok(())
     }
 
@@ -177,8 +180,16 @@ impl DmaPages {
         }
         let (device, list) = (self.pd.device().as_ptr(), self.list.as_ptr());
         // SAFETY: By the type invariant so many entries are mapped for this device.
-        unsafe { bindings::kdapl_helper_sg_unmap(device, list, self.mapped) };
+        unsafe { bindings::kdapl_helper_sg_unmap(device, list, self.mapped, self.is_written) };
         // INVARIANT: Nothing is mapped.
+        (self.mapped, self.segments) = (0, 0);
+    }
+}
+
+impl DmaPages {
+    /// Leaves the pages mapped for ever: the driver has not destroyed a region over them.
+    pub(crate) fn leak(&mut self) {
+        // INVARIANT: The mapping has no owner any more.
         (self.mapped, self.segments) = (0, 0);
     }
 }

@@ -8,7 +8,7 @@
 //! A driver may change the translation of a live key when a region is mapped again. So a region is
 //! mapped by its only owner: each request in a send queue holds a reference, as [`PostedMr`]. The
 //! owner also knows that no key of it is valid. The low byte of the key changes with each mapping,
-//! so that an old key is not valid again.
+//! so that an old key is not valid again before 255 more.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -265,9 +265,14 @@ impl PinnedDrop for FastMr {
         // SAFETY: By the type invariant this value owns the region. No request is left: each of
         // them holds a reference.
         let is_destroyed = unsafe { destroy(self.raw) };
-        if let (false, Some((RegionMemory::Process(memory), _))) = (is_destroyed, &self.memory) {
+        if is_destroyed {
+            return;
+        }
+        if let Some((RegionMemory::Process(memory), _)) = &self.memory {
             memory.stay();
         }
+        // The memory stays mapped for the device.
+        core::mem::forget(self.memory.clone());
     }
 }
 

@@ -10,7 +10,10 @@ use super::{
         Charge,
         Resource, //
     },
-    leak::unless_destroyed,
+    leak::{
+        count_region,
+        unless_destroyed, //
+    },
     pd::Pd, //
 };
 use crate::sys::user::FixedCharge;
@@ -137,7 +140,11 @@ impl Drop for Mr {
 pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>) -> bool {
     // SAFETY: The caller guarantees it.
     let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
-    unless_destroyed("memory region", ret, ())
+    let is_destroyed = unless_destroyed("memory region", ret, ());
+    if !is_destroyed {
+        count_region();
+    }
+    is_destroyed
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.

@@ -62,6 +62,11 @@ impl Pd {
         &self.device
     }
 
+    /// Returns whether the driver may sleep when it maps a region for fast registration.
+    pub(crate) fn sleeps_to_map(&self) -> bool {
+        self.device.driver().sleeps_to_map
+    }
+
     /// Returns whether work requests of the device can register memory.
     pub(crate) fn has_fast_registration(&self) -> bool {
         self.device.limits().max_fast_reg_pages != 0

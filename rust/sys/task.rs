@@ -51,6 +51,18 @@ pub(crate) fn is_ending() -> bool {
     unsafe { bindings::kdapl_helper_is_ending() }
 }
 
+/// Calls `action`, whose allocations start no I/O: a storage consumer may hold what that needs.
+///
+/// Context: process.
+pub(crate) fn without_io<R>(action: impl FnOnce() -> R) -> R {
+    // SAFETY: The helper changes a flag of the running task.
+    let flags = unsafe { bindings::kdapl_helper_begin_noio() };
+    let result = action();
+    // SAFETY: The flags are those that the call above has returned.
+    unsafe { bindings::kdapl_helper_end_noio(flags) };
+    result
+}
+
 /// Yields the CPU if the scheduler has requested it.
 ///
 /// Context: process; sleeps.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The module's own workqueue.
+//! The module's own workqueues: one for upcalls, and one for all other work.
 //!
 //! A work item on a system queue may still run after the module's unload. Destroying an own queue
-//! waits for all its items. This file also cancels delayed work items, which the kernel crate
-//! cannot do.
+//! waits for all its items. Upcalls of a storage consumer may be necessary to free memory, so their
+//! queue needs no memory to make progress. This file also cancels delayed work items, which the
+//! kernel crate cannot do.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
@@ -29,36 +30,56 @@ use kernel::{
     },
 };
 
-/// The queue while an [`OwnedQueue`] exists, otherwise null.
-static QUEUE: Atomic<*mut bindings::workqueue_struct> = Atomic::new(core::ptr::null_mut());
+/// A queue while its [`OwnedQueue`] exists, otherwise null.
+type QueuePointer = Atomic<*mut bindings::workqueue_struct>;
 
-/// Owner of the module's queue. The module creates it first at load and drops it last at unload.
-pub(crate) struct OwnedQueue(());
+/// The queue for all work but upcalls.
+static QUEUE: QueuePointer = Atomic::new(core::ptr::null_mut());
+
+/// The queue for upcalls.
+static UPCALLS: QueuePointer = Atomic::new(core::ptr::null_mut());
+
+/// Owner of one of the module's queues. The module creates them first at load and drops them last
+/// at unload.
+pub(crate) struct OwnedQueue(&'static QueuePointer);
 
 impl OwnedQueue {
-    /// Creates the queue.
+    /// Creates the queue for all work but upcalls.
     ///
     /// # Errors
     ///
     /// `EBUSY` if the queue exists already, `ENOMEM`.
     pub(crate) fn new(name: &'static CStr) -> Result<Self> {
+        Self::create(&QUEUE, name, false)
+    }
+
+    /// Creates the queue for upcalls.
+    ///
+    /// # Errors
+    ///
+    /// As for [`OwnedQueue::new`].
+    pub(crate) fn for_upcalls(name: &'static CStr) -> Result<Self> {
+        Self::create(&UPCALLS, name, true)
+    }
+
+    fn create(place: &'static QueuePointer, name: &'static CStr, reclaim: bool) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated.
-        let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr()) };
+        let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr(), reclaim) };
         if queue.is_null() {
             return Err(ENOMEM);
         }
-        if QUEUE.cmpxchg(core::ptr::null_mut(), queue, Full).is_err() {
+        if place.cmpxchg(core::ptr::null_mut(), queue, Full).is_err() {
             // SAFETY: The queue was just created and is not visible to other threads.
             unsafe { bindings::destroy_workqueue(queue) };
             return Err(EBUSY);
         }
-        Ok(Self(()))
+        Ok(Self(place))
     }
 }
 
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
-        let queue = QUEUE.load(Acquire);
+        let queue = self.0.load(Acquire);
         // SAFETY: The queue exists, and the caller may sleep. Afterwards no work item removes an
         // object from a table, which would queue another one after a grace period.
         unsafe { bindings::__flush_workqueue(queue) };
@@ -69,7 +90,7 @@ impl Drop for OwnedQueue {
         // items, and for those that they queue in turn. These must find the queue, so the pointer
         // is cleared afterwards.
         unsafe { bindings::destroy_workqueue(queue) };
-        QUEUE.store(core::ptr::null_mut(), Release);
+        self.0.store(core::ptr::null_mut(), Release);
     }
 }
 
@@ -79,13 +100,22 @@ pub(super) fn raw() -> *mut bindings::workqueue_struct {
     QUEUE.load(Acquire)
 }
 
-/// Returns the module's queue. It is unbound, so work may sleep. Returns the system's queue if the
-/// module's does not exist.
+/// Returns the module's queue for all work but upcalls. It is unbound, so work may sleep. Returns
+/// the system's queue if the module's does not exist.
 ///
 /// The module itself owns the queue. It exists before, and longer than, everything that queues
 /// work.
 pub(crate) fn queue() -> &'static Queue {
-    match QUEUE.load(Acquire) {
+    queue_at(&QUEUE)
+}
+
+/// As [`queue`], for upcalls.
+pub(crate) fn upcall_queue() -> &'static Queue {
+    queue_at(&UPCALLS)
+}
+
+fn queue_at(place: &'static QueuePointer) -> &'static Queue {
+    match place.load(Acquire) {
         queue if queue.is_null() => workqueue::system(),
         // SAFETY: The pointer is not null, so the owner exists or is in its drop. No caller is left
         // when the queue is freed: other parts of the module are dropped before the owner, and the

@@ -156,7 +156,8 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_VLEN
  * a part of the region is not mapped or no memory of the machine, or if @privileges has
  * DAT_MEM_PRIV_LOCAL_WRITE_FLAG, or a remote one that includes writes, and a part is text,
  * read-only or the zero page; DAT_INVALID_ADDRESS (unsupported) for memory with remote privileges
- * whose pieces do not meet at page boundaries; or another error code.
+ * whose pieces do not meet at page boundaries; DAT_MODEL_NOT_SUPPORTED if the device would get a copy
+ * of the memory (swiotlb), or does not see the caches of the processors; or another error code.
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,
@@ -179,7 +180,7 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  * @lmr: LMR
  *
  * After success no context of the LMR is valid, and the device does not access the memory. After an
- * error nothing has changed: the memory must stay.
+ * error the memory must stay. Nothing has changed then, except after DAT_INTERNAL_ERROR.
  *
  * Takes completions from the queues of all EPs, whose events are queued, and waits up to 100 ms for
  * requests with DAT_COMPLETION_SUPPRESS_FLAG that use the memory. Posts that name the LMR meanwhile
@@ -189,7 +190,9 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while a DTO that names
  * memory of dat_lmr_kcreate() is outstanding on an EP or an SRQ, an RMR is bound to the memory, or
- * the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR.
+ * the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding; DAT_RESERVED_LMR;
+ * DAT_INTERNAL_ERROR if the driver fails to destroy the region of the device: the handle is freed,
+ * but the device may access the memory at any time, so the consumer must not reuse it.
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 /**
@@ -198,8 +201,7 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
  *
  * As dat_lmr_free(), but does not look for DTOs that name memory of dat_lmr_kcreate(): the caller
  * knows that each of them has completed, or its EP was freed, and that none is being posted. A DTO
- * with
- * DAT_COMPLETION_SUPPRESS_FLAG has completed when a later request of its EP has. If that is wrong,
+ * with DAT_COMPLETION_SUPPRESS_FLAG has completed when a later request of its EP has. If that is wrong,
  * the device accesses memory that the consumer has freed. The cost does not depend on the number of
  * EPs and DTOs, so that a storage target can map memory for each command. Not a call of DAT.
  *
@@ -207,7 +209,7 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while an RMR is bound to the
  * memory, or the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding;
- * DAT_RESERVED_LMR.
+ * DAT_RESERVED_LMR; DAT_INTERNAL_ERROR as of dat_lmr_free().
  */
 DAT_RETURN kdapl_lmr_free_unused(DAT_LMR_HANDLE lmr);
 
@@ -219,7 +221,7 @@ DAT_RETURN kdapl_lmr_free_unused(DAT_LMR_HANDLE lmr);
  * @scope: DAT_LMR_SCOPE_PZ; others are DAT_MODEL_NOT_SUPPORTED
  * @lmr: out: the LMR, which is free: nothing is registered
  *
- * All that dat_lmr_fmr() needs is allocated here.
+ * All that dat_lmr_fmr() needs is allocated here, but for a few words for each request.
  *
  * Context: process; sleeps.
  *
@@ -249,13 +251,12 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  *
  * Both contexts are valid for every later request of @ep, and for peers that get @rmr_context from
  * one. Other queues, also the receives of @ep, may use them after the completion. The request EVD
- * of
- * @ep gets a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
+ * of @ep gets a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
  *
  * The consumer keeps the memory until the completion of an invalidation: of dat_lmr_invalidate(),
  * or of a receive that names @rmr_context as invalidated (DAT_DTO_RECEIVE_WITH_INVALIDATE). The
- * pages are mapped for the device until then. The contexts of the next registration are others, so
- * an old one is not valid again.
+ * pages are mapped for the device until then. The contexts of the next 255 registrations are
+ * others, so an old one is not valid again before.
  *
  * A completion with another status than DAT_DTO_SUCCESS leaves the LMR free, but the peer may
  * still reach the memory: until the next dat_lmr_fmr() or dat_lmr_free() has returned. That
@@ -266,8 +267,8 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or
  * a completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR
- * if
- * @npages is 0 or the memory has more pages than the maximum of the LMR; DAT_INVALID_ADDRESS
+ * if @npages is 0 or the memory has more pages than the maximum of the LMR; DAT_MODEL_NOT_SUPPORTED
+ * in a context that cannot sleep if the driver would (hns); DAT_INVALID_ADDRESS
  * (malformed) for an address that is no page boundary, not mapped or no memory of the machine, or
  * that shall be written and is text, read-only or the zero page, and for an empty entry;
  * (unsupported) for entries that do not meet at page boundaries; DAT_PROTECTION_VIOLATION for an

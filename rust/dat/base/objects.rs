@@ -2,6 +2,7 @@
 
 //! Tables of the objects of an Interface Adapter, by handle. Each kind of object has its own table.
 
+mod frees;
 mod lookups;
 mod reservation;
 mod storage;
@@ -38,7 +39,10 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    sync::Mutex, //
+    sync::{
+        atomic::Atomic,
+        Mutex, //
+    },
 };
 
 /// Kind of object that has handles.
@@ -63,8 +67,14 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
         true
     }
 
+    /// Returns whether the object is being freed, so that calls no longer find it.
+    fn is_freed(&self) -> bool {
+        false
+    }
+
     /// Removes an object from the table and shuts it down: see [`Objects::free`].
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
+        let _free = objects.begin_free();
         let object = objects.take(handle, Self::may_free)?;
         object.shutdown();
         Ok(())
@@ -92,9 +102,10 @@ struct Inner<T> {
     memory: VariableCharge,
 }
 
-impl<T> Inner<T> {
+impl<T: Object> Inner<T> {
     fn get(&self, handle: u64) -> Option<&Arc<T>> {
-        self.table.get(Handle::from_raw(handle))
+        let object = self.table.get(Handle::from_raw(handle));
+        object.filter(|object| !object.is_freed())
     }
 
     /// Reserves an entry. Returns `None` if the storage has to grow first.
@@ -160,6 +171,8 @@ pub(crate) struct Objects<T: Object> {
     inner: Mutex<Inner<T>>,
     /// RCU table of the same objects, for lookups that cannot sleep. `None` for kinds without them.
     lookups: Option<RcuTable<T>>,
+    /// Number of threads that free objects.
+    frees: Atomic<i32>,
     /// User that is charged for the objects.
     user: User,
 }
@@ -181,6 +194,7 @@ impl<T: Object> Objects<T> {
             pin_init!(Self {
                 inner <- new_mutex!(inner, "Objects::inner"),
                 lookups,
+                frees: Atomic::new(0),
                 user: user.clone(),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -268,6 +282,12 @@ impl<T: Object> Objects<T> {
             .ok_or(DatError::internal())
     }
 
+    /// Removes an object that was [freed](Object::is_freed), unless another thread has removed it.
+    pub(in crate::dat) fn remove_freed(&self, handle: u64) {
+        let removed = self.remove(&mut self.inner.lock(), Handle::from_raw(handle));
+        drop(removed);
+    }
+
     /// Removes an object from the table, whose lock is held.
     fn remove(&self, inner: &mut Inner<T>, handle: Handle) -> Option<Arc<T>> {
         let removed = inner.remove(handle)?;
@@ -313,10 +333,8 @@ impl<T: Object> Objects<T> {
         generation: u32,
     ) -> Option<Arc<T>> {
         let inner = self.inner.lock();
-        inner
-            .table
-            .get_by_short_generation(index, generation)
-            .cloned()
+        let object = inner.table.get_by_short_generation(index, generation);
+        object.filter(|object| !object.is_freed()).cloned()
     }
 
     /// Closes the table, so that no more objects are added.

@@ -70,8 +70,6 @@ pub(crate) struct EpContext {
     /// Counts of the DTOs of all Endpoints.
     #[pin]
     pub(super) totals: SpinLockIrq<Totals>,
-    /// Number of threads that end Endpoints, whose handles are invalid already.
-    pub(super) ends: Atomic<i32>,
     #[pin]
     pub(super) watch: DelayedWork<EpContext, WATCH>,
 }
@@ -101,7 +99,6 @@ impl EpContext {
                 established: Atomic::new(0),
                 broken: Atomic::new(0),
                 totals <- new_spinlock_irq!(Totals::default(), "EpContext::totals"),
-                ends: Atomic::new(0),
                 watch <- new_delayed_work!("EpContext::watch"),
             }),
             GFP_KERNEL_ACCOUNT,

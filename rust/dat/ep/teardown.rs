@@ -4,7 +4,6 @@
 //! device.
 
 mod acknowledgement;
-mod ends;
 mod give_up;
 mod stop;
 
@@ -166,6 +165,8 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn release_device(self: &Arc<Self>) {
+        // A thread that frees the Endpoint meanwhile waits for this.
+        let _free = self.context.eps.begin_free();
         let now = self.inner.lock().phase;
         self.release_all_after_reset(now);
         self.settle();

@@ -25,15 +25,19 @@ impl Evd {
             .ok_or(DatError::Invalid(Arg::Threshold))
     }
 
-    /// Rechecks the threshold after a concurrent resize.
+    /// Rechecks the upcall policy and the threshold after concurrent changes.
     ///
-    /// The waiter has stored its threshold already. So either this check sees the new queue length,
-    /// or the resize sees the threshold.
+    /// The waiter has taken its place and stored its threshold already. So either this check sees
+    /// the new policy and the new queue length, or the changes see the waiter.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (threshold) if the threshold exceeds the new queue length.
+    /// - INVALID_STATE (EVD unwaitable) if upcalls are enabled.
+    /// - INVALID_PARAMETER (threshold) if the threshold exceeds the new queue length.
     pub(super) fn may_wait_for(&self, threshold: u32) -> DatResult {
+        if self.wakeup.upcalls.are_made() {
+            return Err(Self::unwaitable());
+        }
         if threshold == 1 {
             return Ok(());
         }

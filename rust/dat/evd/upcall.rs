@@ -34,7 +34,7 @@ use crate::{
             new_wait_queue,
             WaitQueue, //
         },
-        workqueue::queue, //
+        workqueue::upcall_queue, //
     },
 };
 use kernel::{
@@ -92,6 +92,11 @@ pub(crate) trait Upcall: Send + Sync {
     fn call(&self, reason: UpcallReason<'_>);
 }
 
+/// Returns the error for upcalls of an EVD on which a thread waits.
+fn waiter_left() -> DatError {
+    DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdWaiter)
+}
+
 /// Fields of [`Upcalls`] protected by its lock.
 struct Settings {
     policy: Policy,
@@ -144,7 +149,7 @@ impl Upcalls {
     pub(super) fn arrived(&self) {
         if let Some(runner) = self.state.notify().and_then(|number| self.runner(number)) {
             // Does not fail: an idle runner is not queued.
-            let _ = queue().enqueue(runner.clone());
+            let _ = upcall_queue().enqueue(runner.clone());
         }
     }
 
@@ -170,8 +175,10 @@ impl Upcalls {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn prepare(&self, evd: &Arc<Evd>, policy: Policy) -> DatResult {
+        // The lock is held until the runners are set, because another thread may then open the
+        // policy.
+        let _settings = self.settings.lock();
         if policy.max_active() > 0 && self.first.as_ref().is_none() {
-            // If another thread was first, its runner stays.
             self.first.populate(Runner::new(evd, 0)?);
         }
         if policy.max_active() > 1 && self.others.as_ref().is_none() {
@@ -203,8 +210,14 @@ impl Upcalls {
     /// # Errors
     ///
     /// INVALID_PARAMETER (upcall) if the policy has upcalls but no upcall function is set;
-    /// INVALID_HANDLE if the EVD was shut down.
-    fn change(&self, policy: Policy, upcall: Option<Arc<dyn Upcall>>) -> DatResult<bool> {
+    /// INVALID_STATE (EVD waiter) if it has upcalls and `has_waiter` returns true; INVALID_HANDLE
+    /// if the EVD was shut down.
+    fn change(
+        &self,
+        policy: Policy,
+        upcall: Option<Arc<dyn Upcall>>,
+        has_waiter: impl Fn() -> bool,
+    ) -> DatResult<bool> {
         let (were_made, old) = {
             let mut settings = self.settings.lock();
             if settings.over {
@@ -213,15 +226,20 @@ impl Upcalls {
             if policy.max_active() > 0 && upcall.is_none() && settings.upcall.is_none() {
                 return Err(DatError::Invalid(Arg::Upcall));
             }
-            let were_made = self.state.close();
+            let were_made = match policy.max_active() {
+                0 => self.state.close(),
+                most => self.state.open(most),
+            };
+            // A thread that begins to wait from now on sees the open state.
+            if policy.makes_upcalls() && !were_made && has_waiter() {
+                self.state.close();
+                return Err(waiter_left());
+            }
             settings.policy = policy;
             let old = match upcall {
                 Some(upcall) => settings.upcall.replace(upcall),
                 None => None,
             };
-            if policy.max_active() > 0 {
-                self.state.open(policy.max_active());
-            }
             (were_made, old)
         };
         drop(old);
@@ -274,15 +292,13 @@ impl Evd {
         upcall: Option<Arc<dyn Upcall>>,
         any: bool,
     ) -> DatResult {
-        let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
         if policy == Policy::Teardown && self.wakeup.upcalls.is_caller() {
-            return refused(Subtype::InvalidStateEvdInUse);
-        }
-        if policy.max_active() > 0 && self.wakeup.waiter.is_taken() {
-            return refused(Subtype::InvalidStateEvdWaiter);
+            let in_use = Subtype::InvalidStateEvdInUse;
+            return Err(DatError::new(Kind::InvalidState, in_use));
         }
         self.wakeup.upcalls.prepare(self, policy)?;
-        let were_made = match self.wakeup.upcalls.change(policy, upcall) {
+        let has_waiter = || self.wakeup.waiter.is_taken();
+        let were_made = match self.wakeup.upcalls.change(policy, upcall, has_waiter) {
             Ok(were_made) => were_made,
             Err(error) => {
                 if error.kind() == Kind::InvalidHandle {

@@ -237,7 +237,7 @@ impl Evd {
         }
     }
 
-    fn unwaitable() -> DatError {
+    pub(super) fn unwaitable() -> DatError {
         DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable)
     }
 

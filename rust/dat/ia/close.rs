@@ -66,7 +66,7 @@ impl Ia {
         self.passive.endpoints.await_acknowledgements();
         self.eps().walk(until, |_, ep| ep.stop())?;
         self.flush_freed_endpoints();
-        self.end_endpoints(until)?;
+        self.eps().shutdown(until)?;
         self.rmrs.shutdown(until)?;
         self.srqs().shutdown(until)?;
         self.lmrs.shutdown(until)?;
@@ -74,21 +74,6 @@ impl Ia {
         self.passive.endpoints.sink.release_device();
         self.cnos.shutdown(until)?;
         self.pzs.shutdown(until)
-    }
-
-    /// Ends all Endpoints. On return the device accesses no memory of theirs, also of those that
-    /// other threads have freed.
-    ///
-    /// # Errors
-    ///
-    /// INTERRUPTED_CALL if Endpoints are left.
-    fn end_endpoints(&self, until: Until) -> DatResult {
-        let endpoints = &self.passive.endpoints;
-        let end = endpoints.begin_end();
-        self.eps().shutdown(until)?;
-        drop(end);
-        endpoints.await_ends();
-        Ok(())
     }
 
     /// Takes the completions of all Endpoints, which are freed: see [`Ia::flush_endpoints`].
@@ -127,7 +112,7 @@ impl Watcher for Ia {
         self.eps().for_each(Ep::break_for_removal);
         self.flush_endpoints();
         self.eps().for_each(Ep::release_device);
-        self.passive.endpoints.await_ends();
+        self.eps().await_frees();
         self.rmrs.for_each(|rmr| rmr.release());
         self.srqs().for_each(|srq| srq.release());
         self.lmrs.for_each(|lmr| lmr.release());

@@ -8,8 +8,8 @@
 //! [`LmrState`].
 //!
 //! A call that prepares a registration takes the resources out of the lock, and puts them back when
-//! the request is posted. So the only allocations are those of `dat_lmr_allocate`, and of a region
-//! that replaces a lost one.
+//! the request is posted. So the only allocations are those of `dat_lmr_allocate`, of a region that
+//! replaces a lost one, and of a few words for each request.
 
 mod prepare;
 
@@ -35,7 +35,8 @@ use crate::{
     },
     rdma::{
         dma_pages::DmaPages,
-        fast_mr::FastMr, //
+        fast_mr::FastMr,
+        leak::destroys_regions, //
     },
     sys::{
         lock::{
@@ -47,8 +48,11 @@ use crate::{
     },
 };
 use kernel::{
-    impl_has_work, new_work,
-    sync::lock::Guard,
+    impl_has_work, new_mutex, new_work,
+    sync::{
+        lock::Guard,
+        Mutex, //
+    },
     workqueue::{
         Work,
         WorkItem, //
@@ -74,12 +78,31 @@ impl Resources {
         Some((self.pz.object(), region.key()))
     }
 
+    /// Destroys the region. Returns `false` if the driver fails to do so: the pages stay mapped
+    /// then.
+    ///
+    /// Context: process; sleeps.
+    fn drop_region(&mut self) -> bool {
+        let region = self.region.take();
+        let is_destroyed = destroys_regions(|| drop(region));
+        if !is_destroyed {
+            self.pages.leak();
+        }
+        is_destroyed
+    }
+
     /// Ends the reports of invalidations by peers. Called before the region is destroyed, because
     /// the device may give its key to another one.
     fn end_reports(reports: Reports) {
         if let Some((pz, key)) = reports {
             pz.remove_peer_invalidation(key);
         }
+    }
+}
+
+impl Drop for Resources {
+    fn drop(&mut self) {
+        self.drop_region();
     }
 }
 
@@ -170,8 +193,13 @@ impl Inner {
 pub(in crate::dat) struct Fast {
     /// Pages of the longest registration.
     max_pages: u32,
+    /// The driver may sleep when it maps pages.
+    sleeps_to_map: bool,
     #[pin]
     inner: SpinLockIrq<Inner>,
+    /// Resources that are being dropped after the release.
+    #[pin]
+    dropped: Mutex<Option<Resources>>,
     #[pin]
     release_work: Work<Fast>,
 }
@@ -190,6 +218,7 @@ impl Fast {
             return Err(Kind::LengthError.into());
         }
         let pd = pz.pd()?;
+        let sleeps_to_map = pd.sleeps_to_map();
         let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::registration_error)?;
         let context = region.key();
         let resources = Resources {
@@ -210,7 +239,9 @@ impl Fast {
         let this = Arc::pin_init(
             pin_init!(Self {
                 max_pages,
+                sleeps_to_map,
                 inner <- new_spinlock_irq!(inner, "Lmr::fast"),
+                dropped <- new_mutex!(None, "Fast::dropped"),
                 release_work <- new_work!("Fast::release_work"),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -277,6 +308,8 @@ impl Fast {
     ///
     /// Context: process; sleeps.
     fn drop_released(&self) {
+        // A thread that releases the LMR meanwhile waits for the drop.
+        let mut dropped = self.dropped.lock();
         let (reports, resources) = {
             let mut inner = self.lock();
             if !inner.is_released {
@@ -294,7 +327,8 @@ impl Fast {
             )
         };
         Resources::end_reports(reports);
-        drop(resources);
+        *dropped = resources;
+        *dropped = None;
     }
 }
 

@@ -85,18 +85,17 @@ impl Mapping {
         }
         let mut address = 0;
         // SAFETY: The device is alive. The source has checked that the pages are memory.
-        let is_mapped = unsafe {
+        let ret = unsafe {
             bindings::kdapl_helper_dma_map(
                 self.device.as_ptr(),
                 piece.page,
                 piece.offset,
                 usize::try_from(piece.size)?,
+                self.is_writable,
                 &raw mut address,
             )
         };
-        if !is_mapped {
-            return Err(EIO);
-        }
+        kernel::error::to_result(ret)?;
         // INVARIANT: The address is that of the new mapping. There is room for each piece, unless
         // the consumer changes the list that it has passed.
         if self.addresses.push_within_capacity(address).is_err() {
@@ -118,9 +117,10 @@ impl Mapping {
     ///
     /// It is a mapping for the device, of this size, and is not used afterwards.
     unsafe fn unmap(&self, address: u64, size: u64) {
+        let (device, size) = (self.device.as_ptr(), size as usize);
         // SAFETY: The device is alive. The caller guarantees the rest. The size fitted when the
         // memory was mapped.
-        unsafe { bindings::kdapl_helper_dma_unmap(self.device.as_ptr(), address, size as usize) };
+        unsafe { bindings::kdapl_helper_dma_unmap(device, address, size, self.is_writable) };
     }
 
     fn ends(&self) -> Ends<'_> {

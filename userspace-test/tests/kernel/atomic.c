@@ -1,95 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/*
- * Tests posts in contexts that cannot sleep: under a spinlock, with interrupts off, in interrupts.
- */
-#include <linux/irq_work.h>
-#include <linux/spinlock.h>
+/* Tests posts in contexts that cannot sleep. */
 #include <linux/string.h>
-#include <linux/timer.h>
 
+#include "contexts.h"
 #include "fmr.h"
 
 #define LENGTH	64
-
-/* A call in another context. */
-struct call {
-	void (*run)(void *data);
-	void *data;
-	struct completion over;
-	struct timer_list timer;
-	struct irq_work irq_work;
-};
-
-static void under_spinlock(struct call *call)
-{
-	static DEFINE_SPINLOCK(lock);
-
-	spin_lock(&lock);
-	call->run(call->data);
-	spin_unlock(&lock);
-}
-
-static void with_interrupts_off(struct call *call)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	call->run(call->data);
-	local_irq_restore(flags);
-}
-
-static void timer_expired(struct timer_list *timer)
-{
-	struct call *call = container_of(timer, struct call, timer);
-
-	call->run(call->data);
-	complete(&call->over);
-}
-
-static void in_timer(struct call *call)
-{
-	timer_setup_on_stack(&call->timer, timer_expired, 0);
-	mod_timer(&call->timer, jiffies);
-	wait_for_completion(&call->over);
-	timer_delete_sync(&call->timer);
-	timer_destroy_on_stack(&call->timer);
-}
-
-static void interrupted(struct irq_work *work)
-{
-	struct call *call = container_of(work, struct call, irq_work);
-
-	call->run(call->data);
-	complete(&call->over);
-}
-
-static void in_irq_work(struct call *call)
-{
-	call->irq_work = IRQ_WORK_INIT(interrupted);
-	irq_work_queue(&call->irq_work);
-	irq_work_sync(&call->irq_work);
-}
-
-static void as_rcu_reader(struct call *call)
-{
-	rcu_read_lock();
-	call->run(call->data);
-	rcu_read_unlock();
-}
-
-static void (*const contexts[])(struct call *call) = {
-	under_spinlock, as_rcu_reader, with_interrupts_off, in_timer, in_irq_work,
-};
-#define CONTEXTS	ARRAY_SIZE(contexts)
-
-/* Calls a function in a context. */
-static void call_in(unsigned int context, void (*run)(void *data), void *data)
-{
-	struct call call = { .run = run, .data = data };
-
-	init_completion(&call.over);
-	contexts[context](&call);
-}
 
 /* Objects of the calls in one context, and the codes that they have returned. */
 struct posts {
@@ -223,6 +139,31 @@ static int register_in_each(struct scene *scene)
 static int atomic_registrations(void)
 {
 	return fmr_with_pages(register_in_each);
+}
+
+static void register_once(void *data)
+{
+	struct posts *posts = data;
+
+	posts->codes[0] = fmr(posts->scene, posts->scene->pair.ep[1], 1, DEFAULT);
+}
+
+static int be_refused_in_each(struct scene *scene)
+{
+	struct posts posts = { .scene = scene };
+	unsigned int context;
+
+	for (context = 0; context < CONTEXTS; context++) {
+		call_in(context, register_once, &posts);
+		REFUSED(posts.codes[0], DAT_MODEL_NOT_SUPPORTED, 0);
+	}
+	return 0;
+}
+
+/* The device passes for one whose driver sleeps. */
+static int atomic_sleeping_driver(void)
+{
+	return fmr_with_pages(be_refused_in_each);
 }
 
 /* Posts more sends than an Endpoint takes, and to an Endpoint that was freed. */
@@ -373,6 +314,7 @@ static int atomic_ends(void)
 const struct ktest atomic_tests[] = {
 	{ "atomic_posts", atomic_posts },
 	{ "atomic_registrations", atomic_registrations },
+	{ "atomic_sleeping_driver", atomic_sleeping_driver },
 	{ "atomic_refusals", atomic_refusals },
 	{ "atomic_ends", atomic_ends },
 	{}

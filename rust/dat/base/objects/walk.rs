@@ -46,7 +46,8 @@ impl Until {
 }
 
 impl<T: Object> Objects<T> {
-    /// Removes every object from the table and shuts it down. The table is closed already.
+    /// Removes every object from the table and shuts it down. The table is closed already. Also
+    /// waits for other threads that free objects, so on return the device uses none.
     ///
     /// Context: process; sleeps.
     ///
@@ -61,6 +62,7 @@ impl<T: Object> Objects<T> {
                 object.shutdown();
             }
         })?;
+        self.await_frees();
         let unused = self.inner.lock().take_unused();
         drop(unused);
         Ok(())

@@ -70,7 +70,7 @@ impl Ep {
         let _ = self.feed(Call::Release, None);
         let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
-            let _end = self.context.begin_end();
+            let _end = self.context.eps.begin_free();
             // On an error another thread has taken the Endpoint out of the table, and ends it.
             let taken = self.context.eps.take(self.handle(), |_| Ok(()));
             let _ = taken.map(|ep| ep.end());

@@ -199,7 +199,7 @@ impl EpContext {
             });
             found
         };
-        if !self.await_ends() {
+        if !self.eps.await_frees_shortly() {
             return true;
         }
         let mut found = used();

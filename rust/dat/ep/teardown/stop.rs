@@ -113,13 +113,14 @@ impl Ep {
         })?;
         ep.stop_freed();
         flush_freed(|| ep.unfinished());
-        let end = ep.context.begin_end();
+        let free = eps.begin_free();
         let taken = eps.take(handle, |_| Ok(()));
         let is_mine = taken.map(|ep| ep.end()).is_ok();
-        drop(end);
-        if !is_mine {
-            // Another thread has taken the Endpoint out of the table, and ends it.
-            ep.context.await_ends();
+        drop(free);
+        // The removal of the device releases the queue pair of an Endpoint in the table, and a close
+        // of the adapter takes the Endpoint out of it.
+        if !is_mine || eps.is_closed() {
+            eps.await_frees();
         }
         Ok(())
     }

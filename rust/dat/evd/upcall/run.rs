@@ -19,7 +19,7 @@ use crate::{
     },
     sys::{
         task,
-        workqueue::queue, //
+        workqueue::upcall_queue, //
     },
 };
 use kernel::{
@@ -159,7 +159,7 @@ impl Evd {
             }
         }
         // The runner still counts as active, so no other thread queues it.
-        let _ = queue().enqueue(runner.clone());
+        let _ = upcall_queue().enqueue(runner.clone());
     }
 
     /// Finishes a runner that has found no event. Returns `false` if an event arrived in the
@@ -181,7 +181,8 @@ impl WorkItem for Runner {
     fn run(this: Arc<Self>) {
         let evd = this.evd.lock().clone();
         if let Some(evd) = evd {
-            evd.make_upcalls(&this);
+            // The consumer may be the storage to which memory is written back.
+            task::without_io(|| evd.make_upcalls(&this));
         }
     }
 }

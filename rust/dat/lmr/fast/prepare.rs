@@ -101,6 +101,7 @@ impl Fast {
     ///   (unsupported) for those that do not meet at page boundaries.
     /// - INVALID_HANDLE (LMR) if the LMR was freed, or the device removed.
     /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced, as in [`CallContext::Atomic`].
+    /// - MODEL_NOT_SUPPORTED in [`CallContext::Atomic`] if the driver sleeps.
     pub(in crate::dat) fn prepare(
         self: &Arc<Self>,
         fmr: &Fmr,
@@ -110,6 +111,9 @@ impl Fast {
         let access = access(fmr.privileges)?;
         if fmr.pages == 0 || fmr.pages > self.max_pages {
             return Err(Kind::LengthError.into());
+        }
+        if self.sleeps_to_map && !context.may_sleep() {
+            return Err(Kind::ModelNotSupported.into());
         }
         let (effects, resources) = {
             let mut inner = self.lock();
@@ -194,10 +198,16 @@ impl PreparedRegistration {
 
     /// Destroys the region, whose key is not valid any more on return, and ends the mapping of its
     /// pages. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INTERNAL_ERROR if the driver fails to destroy the region.
     fn drop_region(&mut self) -> DatResult {
         let resources = self.resources()?;
         Resources::end_reports(resources.reports());
-        drop(resources.region.take());
+        if !resources.drop_region() {
+            return Err(DatError::internal());
+        }
         resources.pages.unmap();
         Ok(())
     }

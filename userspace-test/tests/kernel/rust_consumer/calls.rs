@@ -22,7 +22,8 @@ use kdat::{
     Event,
     Ia,
     Pz,
-    Refused, //
+    Refused,
+    Remote, //
 };
 use kernel::{
     page::PAGE_SIZE,
@@ -90,10 +91,17 @@ pub(crate) fn segments(_: u32) -> Result {
 /// Posts that are refused return their buffers.
 fn refusals(ia: &Ia, pz: &Pz, ep: &Ep, buffer: Buffer) -> Result {
     let kind = |refused: &Refused| refused.error.kind();
+    let remote = Remote { address: 0, length: 4, context: 0 };
     let Err(refused) = ep.post(Dto::send(buffer, 4)) else {
         return Err(EIO);
     };
     ensure(kind(&refused) == kdat::kind::LENGTH_ERROR, "three bytes are not four")?;
+    // Only a send writes memory of its own before.
+    let Err(refused) = ep.post(Dto::receive(refused.buffer.ok_or(EIO)?).after_writing_to(remote))
+    else {
+        return Err(EIO);
+    };
+    ensure(kind(&refused) == kdat::kind::INVALID_PARAMETER, "a receive writes no memory")?;
     let evd = ia.create_evd(streams(), 64)?;
     let idle = pz.create_ep(Evds::from(&evd), None)?;
     let Err(refused) = idle.post(Dto::send(refused.buffer.ok_or(EIO)?, 3)) else {

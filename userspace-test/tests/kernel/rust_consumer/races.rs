@@ -28,17 +28,24 @@ use kdat::{
     Streams, //
 };
 use kernel::{
+    impl_has_work, new_mutex, new_work,
     prelude::*,
     sync::{
         atomic::{
             Atomic,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        Mutex, //
     },
     time::{
         delay::fsleep,
         Delta, //
+    },
+    workqueue::{
+        self,
+        Work,
+        WorkItem, //
     },
 };
 
@@ -292,4 +299,67 @@ pub(crate) fn free_dispatcher(_: u32) -> Result {
     let made = calls.load(Relaxed);
     fsleep(Delta::from_millis(5));
     ensure(calls.load(Relaxed) == made, "no upcall follows")
+}
+
+/// Free of a dispatcher by another thread.
+#[pin_data]
+struct Free {
+    #[pin]
+    work: Work<Free>,
+    #[pin]
+    evd: Mutex<Option<Evd>>,
+    is_over: Atomic<i32>,
+}
+
+impl Free {
+    fn of(evd: Evd) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                work <- new_work!("Free::work"),
+                evd <- new_mutex!(Some(evd), "Free::evd"),
+                is_over: Atomic::new(0),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Free { self.work }
+}
+
+impl WorkItem for Free {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let evd = this.evd.lock().take();
+        drop(evd);
+        this.is_over.store(1, Relaxed);
+    }
+}
+
+/// The adapter is closed while another thread frees a dispatcher, which waits for an upcall. The
+/// close waits for it, too.
+pub(crate) fn close_beside_free(_: u32) -> Result {
+    let ia = open()?;
+    let evd = ia.create_evd(Streams::SOFTWARE, 8)?;
+    let stage = Arc::new(Atomic::new(0_i32), GFP_KERNEL)?;
+    let (counted, upcall) = (Counted::new(), stage.clone());
+    evd.set_handler(move |_: Event| {
+        let _counted = &counted;
+        upcall.store(1, Relaxed);
+        fsleep(Delta::from_millis(50));
+        upcall.store(2, Relaxed);
+    })?;
+    evd.post(1)?;
+    until(|| stage.load(Relaxed) == 1)?;
+    let free = Free::of(evd)?;
+    ensure(workqueue::system().enqueue(free.clone()).is_ok(), "the free begins")?;
+    fsleep(Delta::from_millis(10));
+    drop(ia);
+    ensure(stage.load(Relaxed) == 2, "the upcall has returned")?;
+    until(|| free.is_over.load(Relaxed) == 1)?;
+    // The work item returns.
+    fsleep(Delta::from_millis(10));
+    ensure(HANDLERS.load(Relaxed) == 0, "the handler is gone")
 }

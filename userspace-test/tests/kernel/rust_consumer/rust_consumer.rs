@@ -107,6 +107,8 @@ impl kernel::Module for Consumer {
             calls::shared_receives,
             registered::registered_memory,
             registered::dropped_registration,
+            registered::late_invalidation,
+            races::close_beside_free,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

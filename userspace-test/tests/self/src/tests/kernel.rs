@@ -6,8 +6,9 @@ mod consumers;
 
 use self::consumers::{
     block_samples, consumer_unload, echo_server, rust_bound_memory, rust_close,
-    rust_consumer_unload, rust_dropped_registration, rust_free_dispatcher, rust_free_in_upcall,
-    rust_registered_memory, rust_segments, rust_shared_receives,
+    rust_close_beside_free, rust_consumer_unload, rust_dropped_registration, rust_free_dispatcher,
+    rust_free_in_upcall, rust_late_invalidation, rust_registered_memory, rust_segments,
+    rust_shared_receives,
 };
 use super::faults::inject;
 use super::tests;
@@ -133,6 +134,7 @@ tests! {
     fmr_free_beside_invalidate, 120, "In the kernel, no invalidation is outstanding after an LMR was freed beside it";
     atomic_posts, 60, "In the kernel, DTOs are posted under a spinlock, with interrupts off and in interrupts";
     atomic_registrations, 60, "In the kernel, memory is registered and invalidated in contexts that cannot sleep";
+    atomic_sleeping_driver, 60, "In the kernel, a context that cannot sleep registers no memory with a driver that sleeps then";
     atomic_refusals, 60, "In the kernel, posts that are refused in a context that cannot sleep do not sleep";
     atomic_ends, 300, "In the kernel, objects are freed and adapters closed while an interrupt posts to them";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
@@ -146,6 +148,8 @@ tests! {
     rust_shared_receives, 120, "In Rust, endpoints take the receives of a queue, whose events return the buffers";
     rust_registered_memory, 120, "In Rust, a peer writes to memory that a request has registered, which an event returns";
     rust_dropped_registration, 120, "In Rust, a registration that is dropped ends, and its memory is dropped after it";
+    rust_late_invalidation, 120, "In Rust, two invalidations of a registration do not return the memory of the next one";
+    rust_close_beside_free, 120, "In Rust, a close waits for the upcall of a dispatcher that another thread frees";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
@@ -274,6 +278,15 @@ kernel_tests! {
     rmr_remote_invalidate
     rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
     fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_ends
+}
+
+fn atomic_sleeping_driver(context: &Context) -> Result<()> {
+    /// `RDMA_DRIVER_HNS`.
+    const HNS: i32 = 12;
+    let parameters = format!("device={} driver_id={HNS}", context.client.device);
+    let disguise = Loaded::new("kdapl_disguise", &parameters)?;
+    run_alone(context, "atomic_sleeping_driver")?;
+    disguise.unload()
 }
 
 fn atomic_refusals(context: &Context) -> Result<()> {

@@ -149,6 +149,17 @@ pub fn rust_dropped_registration(context: &Context) -> Result<()> {
     rust_scenario(context, 8)
 }
 
+pub fn rust_late_invalidation(context: &Context) -> Result<()> {
+    if context.client.is_iwarp() {
+        return skip("over iWARP a second invalidation may end the connection");
+    }
+    rust_scenario(context, 9)
+}
+
+pub fn rust_close_beside_free(context: &Context) -> Result<()> {
+    rust_scenario(context, 10)
+}
+
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
 fn flood_disk(end: &End) -> Result<()> {
     let memory = end.lmr.remote_segment(4096, 4096);
