@@ -368,8 +368,8 @@ impl Object for Evd {
         self.is_freed.load_acquire()
     }
 
-    /// Implements `dat_evd_free`. The EVD stays in the table until no upcall is in progress, so that
-    /// a close of the adapter waits for these upcalls, too.
+    /// Implements `dat_evd_free`. The EVD stays in the table until no upcall is in progress, so
+    /// that a close of the adapter waits for these upcalls, too.
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
         let _free = objects.begin_free();
         let evd = objects.check(handle, |evd| {

@@ -231,8 +231,8 @@ impl Lmr {
     /// # Errors
     ///
     /// INVALID_HANDLE (LMR); RESERVED_LMR; INVALID_STATE (LMR in use) also while a DTO uses the
-    /// memory; INTERNAL_ERROR if the driver fails to destroy the region, so that the device may still
-    /// access the memory. The LMR is freed then.
+    /// memory; INTERNAL_ERROR if the driver fails to destroy the region, so that the device may
+    /// still access the memory. The LMR is freed then.
     pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
         let _free = lmrs.begin_free();
         let freed = {

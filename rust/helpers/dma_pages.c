@@ -167,8 +167,8 @@ int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 s
 }
 
 /*
- * Maps the list for the device, until it is unmapped with the same @write. Returns the number of its
- * DMA segments, or 0. Does not sleep.
+ * Maps the list for the device, until it is unmapped with the same @write. Returns the number of
+ * its DMA segments, or 0. Does not sleep.
  */
 u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count, bool write)
 {

@@ -142,9 +142,9 @@ impl Adapter {
         self.position.fetch_add(1, Full)
     }
 
-    /// Drops the memory of an LMR, if `freed` says that it was freed. Otherwise the device may access
-    /// the memory: until the adapter is closed, or for ever if the driver has failed to destroy the
-    /// region (INTERNAL_ERROR).
+    /// Drops the memory of an LMR, if `freed` says that it was freed. Otherwise the device may
+    /// access the memory: until the adapter is closed, or for ever if the driver has failed to
+    /// destroy the region (INTERNAL_ERROR).
     pub(crate) fn drop_memory(&self, freed: u32, memory: KBox<dyn Held>) {
         match freed {
             bindings::DAT_SUCCESS => drop(memory),

@@ -127,8 +127,8 @@ impl Dto {
         }
     }
 
-    /// Writes the memory that a send carries to the peer before the message. The post of another DTO
-    /// with this returns INVALID_PARAMETER.
+    /// Writes the memory that a send carries to the peer before the message. The post of another
+    /// DTO with this returns INVALID_PARAMETER.
     pub fn after_writing_to(self, remote: Remote) -> Self {
         Self {
             transfer: Some(remote),

@@ -156,8 +156,9 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_VLEN
  * a part of the region is not mapped or no memory of the machine, or if @privileges has
  * DAT_MEM_PRIV_LOCAL_WRITE_FLAG, or a remote one that includes writes, and a part is text,
  * read-only or the zero page; DAT_INVALID_ADDRESS (unsupported) for memory with remote privileges
- * whose pieces do not meet at page boundaries; DAT_MODEL_NOT_SUPPORTED if the device would get a copy
- * of the memory (swiotlb), or does not see the caches of the processors; or another error code.
+ * whose pieces do not meet at page boundaries; DAT_MODEL_NOT_SUPPORTED if the device would get a
+ * copy of the memory (swiotlb), or does not see the caches of the processors; or another error
+ * code.
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,
@@ -201,9 +202,10 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
  *
  * As dat_lmr_free(), but does not look for DTOs that name memory of dat_lmr_kcreate(): the caller
  * knows that each of them has completed, or its EP was freed, and that none is being posted. A DTO
- * with DAT_COMPLETION_SUPPRESS_FLAG has completed when a later request of its EP has. If that is wrong,
- * the device accesses memory that the consumer has freed. The cost does not depend on the number of
- * EPs and DTOs, so that a storage target can map memory for each command. Not a call of DAT.
+ * with DAT_COMPLETION_SUPPRESS_FLAG has completed when a later request of its EP has. If that is
+ * wrong, the device accesses memory that the consumer has freed. The cost does not depend on the
+ * number of EPs and DTOs, so that a storage target can map memory for each command. Not a call of
+ * DAT.
  *
  * Context: process; sleeps.
  *

@@ -117,8 +117,8 @@ impl Ep {
         let taken = eps.take(handle, |_| Ok(()));
         let is_mine = taken.map(|ep| ep.end()).is_ok();
         drop(free);
-        // The removal of the device releases the queue pair of an Endpoint in the table, and a close
-        // of the adapter takes the Endpoint out of it.
+        // The removal of the device releases the queue pair of an Endpoint in the table, and a
+        // close of the adapter takes the Endpoint out of it.
         if !is_mine || eps.is_closed() {
             eps.await_frees();
         }
