@@ -39,7 +39,7 @@ pub(crate) mod dma_pages;
 pub(crate) mod driver;
 pub(crate) mod fast_mr;
 pub(crate) mod kernel_memory;
-pub(crate) mod leak;
+mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
 mod port;

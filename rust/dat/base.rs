@@ -31,7 +31,10 @@ pub(crate) use self::{
 pub(super) use self::{
     file::open_file,
     ia_base::IaPlace,
-    objects::Reservation,
+    objects::{
+        Freeing,
+        Reservation, //
+    },
     slots::{
         context_storage,
         contexts,

@@ -27,6 +27,7 @@ pub(crate) use self::{
 };
 
 use super::base::{
+    Freeing,
     Object,
     Objects,
     Usable,
@@ -350,7 +351,7 @@ impl Object for Cno {
         Ok(())
     }
 
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.close();
         // A file may keep the CNO, but not the table of its EVDs, which have left.
         let table = core::mem::replace(&mut self.inner.lock().table, EvdTable::new());

@@ -93,6 +93,7 @@ use self::{
 use super::{
     base::{
         slots,
+        Freeing,
         InUse,
         Object,
         Objects,
@@ -355,7 +356,7 @@ impl Object for Ep {
     }
 
     /// Ends the Endpoint. Posted DTOs are dropped without events. The peer is disconnected.
-    fn shutdown(self: &Arc<Self>) {
-        self.end();
+    fn shutdown(self: &Arc<Self>, freeing: Freeing<'_, Self>) {
+        self.end(freeing);
     }
 }

@@ -87,6 +87,7 @@ use self::{
     wakeup::Wakeup, //
 };
 use super::base::{
+    Freeing,
     Object,
     Objects,
     Usable,
@@ -368,21 +369,26 @@ impl Object for Evd {
         self.is_freed.load_acquire()
     }
 
+    fn hide(&self) -> bool {
+        self.is_freed.swap(true);
+        true
+    }
+
     /// Implements `dat_evd_free`. The EVD stays in the table until no upcall is in progress, so
     /// that a close of the adapter waits for these upcalls, too.
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
-        let _free = objects.begin_free();
+        let freeing = objects.begin_free();
         let evd = objects.check(handle, |evd| {
             evd.may_free()?;
-            evd.is_freed.swap(true);
+            evd.hide();
             Ok(())
         })?;
-        evd.end();
+        evd.shutdown(freeing);
         objects.remove_freed(handle);
         Ok(())
     }
 
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.end();
     }
 }

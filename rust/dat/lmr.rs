@@ -32,6 +32,7 @@ use self::{
 use super::{
     base::{
         Attr,
+        Freeing,
         IaBase,
         InUse,
         Object,
@@ -57,7 +58,6 @@ use crate::{
             FastMr,
             RegionMemory, //
         },
-        leak::destroys_regions,
         mr::Mr, //
     },
     sys::census::{
@@ -248,14 +248,13 @@ impl Lmr {
             }
             backing.take()
         };
-        let is_destroyed = destroys_regions(|| {
-            drop(freed);
-            self.release();
-        });
-        match is_destroyed {
-            true => Ok(()),
-            false => Err(DatError::internal()),
+        let memory = freed.as_ref().and_then(|backing| backing.mapped.clone());
+        drop(freed);
+        self.release();
+        if self.role.is_lost() || memory.is_some_and(|memory| memory.is_lost()) {
+            return Err(DatError::internal());
         }
+        Ok(())
     }
 
     /// Returns the parameters: `dat_lmr_query`.
@@ -305,7 +304,7 @@ impl Object for Lmr {
     }
 
     /// Implements `dat_lmr_free`: releases the memory. Waits until the device no longer uses it.
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.release();
     }
 }

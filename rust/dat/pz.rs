@@ -32,6 +32,7 @@ pub(super) use self::{
 pub(crate) use self::reserved::RESERVED_CONTEXT;
 
 use super::base::{
+    Freeing,
     IaBase,
     Object,
     Objects,
@@ -287,7 +288,7 @@ impl Object for Pz {
         Ok(())
     }
 
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.release_device();
     }
 }

@@ -9,6 +9,7 @@
 
 use super::{
     base::{
+        Freeing,
         InUse,
         Object,
         Objects,
@@ -303,7 +304,7 @@ impl Object for Rmr {
     const INVALID: Subtype = Subtype::InvalidHandleRmr;
 
     /// Implements `dat_rmr_free`: the RMR context is not valid afterwards.
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.state.lock().replace(RmrState::Freed, &self.pz);
     }
 }

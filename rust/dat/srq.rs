@@ -37,6 +37,7 @@ use super::{
         contexts,
         slots,
         Contexts,
+        Freeing,
         IaBase,
         InUse,
         Object,
@@ -356,7 +357,7 @@ impl Object for Srq {
     }
 
     /// Frees the SRQ. Receives that no Endpoint has taken are dropped without events.
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.release();
     }
 }

@@ -70,6 +70,19 @@ pub(crate) enum RegionMemory {
 }
 
 impl RegionMemory {
+    /// Keeps the memory for the device for ever: a region over it could not be destroyed.
+    fn stay(&self) {
+        match self {
+            Self::Process(memory) => memory.stay(),
+            Self::Kernel(memory) => memory.stay(),
+        }
+    }
+
+    /// Returns whether it is memory of the kernel that the device may access for ever.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Self::Kernel(memory) if memory.stays())
+    }
+
     /// Maps `length` bytes from `offset` on into a region, whose users address them from `address`
     /// on.
     ///
@@ -112,8 +125,9 @@ type OwnedMemory = (RegionMemory, Option<Arc<dyn Send + Sync>>);
 ///
 /// # Invariants
 ///
-/// `raw` is a live memory region in `pd`, owned by this value. It maps a part of the memory in
-/// `memory`, or memory that the owner of the region keeps.
+/// `raw` is a live memory region in `pd`, owned by this value, unless `is_over`, which is set in
+/// the drop only. It maps a part of the memory in `memory`, or memory that the owner of the region
+/// keeps.
 #[pin_data(PinnedDrop)]
 pub(crate) struct FastMr {
     raw: NonNull<bindings::ib_mr>,
@@ -124,6 +138,8 @@ pub(crate) struct FastMr {
     #[pin]
     release: Work<FastMr>,
     memory: Option<OwnedMemory>,
+    /// The region was destroyed, or cannot be.
+    is_over: bool,
     _charge: Charge,
     pd: Arc<Pd>,
 }
@@ -203,6 +219,7 @@ impl FastMr {
                 last_key: Atomic::new(key),
                 release <- new_work!("FastMr::release"),
                 memory,
+                is_over: false,
                 _charge: charge,
                 pd,
             }),
@@ -262,17 +279,15 @@ impl FastMr {
 #[pinned_drop]
 impl PinnedDrop for FastMr {
     fn drop(self: Pin<&mut Self>) {
+        if self.is_over {
+            return;
+        }
         // SAFETY: By the type invariant this value owns the region. No request is left: each of
         // them holds a reference.
         let is_destroyed = unsafe { destroy(self.raw) };
-        if is_destroyed {
-            return;
-        }
-        if let Some((RegionMemory::Process(memory), _)) = &self.memory {
+        if let (false, Some((memory, _))) = (is_destroyed, &self.memory) {
             memory.stay();
         }
-        // The memory stays mapped for the device.
-        core::mem::forget(self.memory.clone());
     }
 }
 

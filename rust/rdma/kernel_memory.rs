@@ -69,6 +69,16 @@ impl KernelMemory {
         Ok(Self { pd, ..self.clone() })
     }
 
+    /// Keeps the memory mapped for ever: a region over it could not be destroyed.
+    pub(super) fn stay(&self) {
+        self.mapping.stay();
+    }
+
+    /// Returns whether the memory stays mapped for ever.
+    pub(super) fn stays(&self) -> bool {
+        self.mapping.stays()
+    }
+
     /// Returns the kernel's address of the first byte.
     pub(crate) fn start(&self) -> u64 {
         self.mapping.start

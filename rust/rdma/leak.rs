@@ -7,30 +7,7 @@
 //! contains the callbacks, stays loaded.
 
 use kdapl_bindings as bindings;
-use kernel::{
-    prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
-    },
-};
-
-/// Number of memory regions that were leaked.
-static REGIONS: Atomic<u32> = Atomic::new(0);
-
-/// Counts a memory region that was leaked.
-pub(super) fn count_region() {
-    REGIONS.fetch_add(1, Relaxed);
-}
-
-/// Calls a function that destroys memory regions. Returns whether all are destroyed: if not, the
-/// device may still access their memory. The result is also `false` if another thread leaks a
-/// region meanwhile.
-pub(crate) fn destroys_regions(destroy: impl FnOnce()) -> bool {
-    let before = REGIONS.load(Relaxed);
-    destroy();
-    REGIONS.load(Relaxed) == before
-}
+use kernel::prelude::*;
 
 /// Handles the result of an object's destruction. If it failed, `context`, which callbacks of the
 /// object use, is never dropped, and the module stays loaded. Returns whether it is destroyed.

@@ -10,10 +10,7 @@ use super::{
         Charge,
         Resource, //
     },
-    leak::{
-        count_region,
-        unless_destroyed, //
-    },
+    leak::unless_destroyed,
     pd::Pd, //
 };
 use crate::sys::user::FixedCharge;
@@ -140,11 +137,7 @@ impl Drop for Mr {
 pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>) -> bool {
     // SAFETY: The caller guarantees it.
     let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
-    let is_destroyed = unless_destroyed("memory region", ret, ());
-    if !is_destroyed {
-        count_region();
-    }
-    is_destroyed
+    unless_destroyed("memory region", ret, ())
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.

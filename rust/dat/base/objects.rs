@@ -8,8 +8,11 @@ mod reservation;
 mod storage;
 mod walk;
 
-pub(in crate::dat) use self::reservation::Reservation;
 pub(crate) use self::walk::Until;
+pub(in crate::dat) use self::{
+    frees::Freeing,
+    reservation::Reservation, //
+};
 
 use self::storage::EntryStorage;
 use super::users::{
@@ -72,18 +75,24 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
         false
     }
 
+    /// Lets calls no longer find the object. Returns `true` for kinds that stay in the table until
+    /// they are shut down; others leave it before.
+    fn hide(&self) -> bool {
+        false
+    }
+
     /// Removes an object from the table and shuts it down: see [`Objects::free`].
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
-        let _free = objects.begin_free();
+        let freeing = objects.begin_free();
         let object = objects.take(handle, Self::may_free)?;
-        object.shutdown();
+        object.shutdown(freeing);
         Ok(())
     }
 
-    /// Stops the object's work and releases its device resources.
+    /// Stops the object's work and releases its device resources. Then drops `freeing`.
     ///
     /// Context: process; sleeps.
-    fn shutdown(self: &Arc<Self>);
+    fn shutdown(self: &Arc<Self>, freeing: Freeing<'_, Self>);
 }
 
 /// Returns the kilobytes of an object without its arrays.

@@ -92,7 +92,8 @@ impl Ep {
             }),
             flags,
         )?;
-        this.finish_build(entry).inspect_err(|_| this.end())?;
+        this.finish_build(entry)
+            .inspect_err(|_| this.end(context.eps.begin_free()))?;
         Ok(this)
     }
 
@@ -105,7 +106,7 @@ impl Ep {
             (inner.parts.objects(), inner.attr)
         };
         if let Some(parts) = parts {
-            let shares = Shares::take(&parts, &self.context.ia.device()?, &attr)?;
+            let shares = Shares::take(&parts, &self.context.ia, &attr)?;
             let qp = self.make_qp(&parts, &attr, &shares)?;
             let mut inner = self.inner.lock();
             inner.qp = Some(qp);

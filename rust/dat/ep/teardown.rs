@@ -21,7 +21,10 @@ use super::{
 };
 use crate::{
     dat::{
-        base::SlotStorage,
+        base::{
+            Freeing,
+            SlotStorage, //
+        },
         evd::{
             no_room,
             Evd, //
@@ -115,11 +118,12 @@ impl Ep {
     /// flushed it while its handle was valid.
     ///
     /// Context: process; sleeps.
-    pub(super) fn end(self: &Arc<Self>) {
+    pub(super) fn end(self: &Arc<Self>, freeing: Freeing<'_, Self>) {
         self.stop();
         let was = self.inner.lock().freed_in.unwrap_or(Phase::Freed);
         self.release_all_after_reset(was);
-        // This waits for readers of the file, and the removal of the device for the QP.
+        // The removal of the device waits for this, and the next step for readers of the file.
+        drop(freeing);
         self.hide_trace();
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, CONNECT>(self);

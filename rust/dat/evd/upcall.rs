@@ -175,17 +175,21 @@ impl Upcalls {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn prepare(&self, evd: &Arc<Evd>, policy: Policy) -> DatResult {
-        // The lock is held until the runners are set, because another thread may then open the
-        // policy.
-        let _settings = self.settings.lock();
-        if policy.max_active() > 0 && self.first.as_ref().is_none() {
-            self.first.populate(Runner::new(evd, 0)?);
-        }
+        let needs_first = policy.max_active() > 0 && self.first.as_ref().is_none();
+        let first = needs_first.then(|| Runner::new(evd, 0)).transpose()?;
+        let mut others = KVec::new();
         if policy.max_active() > 1 && self.others.as_ref().is_none() {
-            let mut others = KVec::new();
             for number in 1..policy.max_active() {
                 others.push(Runner::new(evd, number)?, GFP_KERNEL_ACCOUNT)?;
             }
+        }
+        // The lock is held until the runners are set, because another thread may then open the
+        // policy. If it was first, its runners stay.
+        let _settings = self.settings.lock();
+        if let Some(first) = first {
+            self.first.populate(first);
+        }
+        if !others.is_empty() {
             self.others.populate(others);
         }
         Ok(())

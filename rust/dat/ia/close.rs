@@ -4,12 +4,9 @@
 
 use super::{
     ep,
-    Csp,
     Ep,
     Ia,
     Object,
-    Psp,
-    Rsp,
     Until, //
 };
 use crate::{
@@ -105,9 +102,12 @@ impl Watcher for Ia {
     fn removed(self: Arc<Self>) {
         self.close_tables();
         let link = self.base.unlink();
-        self.psps.for_each(Psp::shutdown);
-        self.rsps.for_each(Rsp::shutdown);
-        self.csps.for_each(Csp::shutdown);
+        self.psps
+            .for_each(|psp| psp.shutdown(self.psps.begin_free()));
+        self.rsps
+            .for_each(|rsp| rsp.shutdown(self.rsps.begin_free()));
+        self.csps
+            .for_each(|csp| csp.shutdown(self.csps.begin_free()));
         self.crs().for_each(|cr| cr.reject_unanswered());
         self.eps().for_each(Ep::break_for_removal);
         self.flush_endpoints();

@@ -27,16 +27,18 @@ use crate::{
             RegionReservation, //
         },
     },
-    model::fast_lmr::{
-        in_use,
-        LmrEffects,
-        LmrInput,
-        LmrState, //
+    model::{
+        atomic::AtomicBool,
+        fast_lmr::{
+            in_use,
+            LmrEffects,
+            LmrInput,
+            LmrState, //
+        },
     },
     rdma::{
         dma_pages::DmaPages,
-        fast_mr::FastMr,
-        leak::destroys_regions, //
+        fast_mr::FastMr, //
     },
     sys::{
         lock::{
@@ -83,8 +85,7 @@ impl Resources {
     ///
     /// Context: process; sleeps.
     fn drop_region(&mut self) -> bool {
-        let region = self.region.take();
-        let is_destroyed = destroys_regions(|| drop(region));
+        let is_destroyed = self.region.take().is_none_or(FastMr::destroy);
         if !is_destroyed {
             self.pages.leak();
         }
@@ -195,6 +196,8 @@ pub(in crate::dat) struct Fast {
     max_pages: u32,
     /// The driver may sleep when it maps pages.
     sleeps_to_map: bool,
+    /// The driver has failed to destroy a region, so the device may access its memory for ever.
+    is_lost: AtomicBool,
     #[pin]
     inner: SpinLockIrq<Inner>,
     /// Resources that are being dropped after the release.
@@ -240,6 +243,7 @@ impl Fast {
             pin_init!(Self {
                 max_pages,
                 sleeps_to_map,
+                is_lost: AtomicBool::new(false),
                 inner <- new_spinlock_irq!(inner, "Lmr::fast"),
                 dropped <- new_mutex!(None, "Fast::dropped"),
                 release_work <- new_work!("Fast::release_work"),
@@ -291,6 +295,11 @@ impl Fast {
         let _ = self.lock().step(input);
     }
 
+    /// Returns whether the device may access the memory for ever.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load_acquire()
+    }
+
     /// Releases the memory and the region, so that no key is valid. If requests are outstanding,
     /// the last of them does so.
     ///
@@ -328,6 +337,11 @@ impl Fast {
         };
         Resources::end_reports(reports);
         *dropped = resources;
+        if let Some(resources) = &mut *dropped {
+            if !resources.drop_region() {
+                self.is_lost.swap(true);
+            }
+        }
         *dropped = None;
     }
 }

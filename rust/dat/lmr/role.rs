@@ -84,6 +84,11 @@ impl Role {
         }
     }
 
+    /// Returns whether the device may access the memory of a registration for ever.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Fast(fast) if fast.is_lost())
+    }
+
     /// Releases the resources. Context: process; sleeps.
     pub(super) fn release(&self) {
         if let Self::Fast(fast) = self {

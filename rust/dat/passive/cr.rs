@@ -21,6 +21,7 @@ use super::{
 use crate::{
     dat::{
         base::{
+            Freeing,
             Object,
             PrivateData, //
         },
@@ -265,7 +266,7 @@ impl Object for Cr {
     const INVALID: Subtype = Subtype::InvalidHandleCr;
 
     /// Rejects the request because the adapter closes.
-    fn shutdown(self: &Arc<Self>) {
+    fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.reject_unanswered();
         self.release_ep();
     }

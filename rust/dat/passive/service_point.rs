@@ -44,7 +44,10 @@ macro_rules! service_point {
 
             /// Closes the service point. Connections stay. Requests that have arrived can still be
             /// answered.
-            fn shutdown(self: &kernel::sync::Arc<Self>) {
+            fn shutdown(
+                self: &kernel::sync::Arc<Self>,
+                _freeing: crate::dat::base::Freeing<'_, Self>,
+            ) {
                 self.point.shutdown();
             }
         }

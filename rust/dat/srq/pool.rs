@@ -10,6 +10,7 @@
 use super::Srq;
 use crate::{
     dat::{
+        base::IaBase,
         evd::{
             no_room,
             CqShare,
@@ -17,10 +18,7 @@ use crate::{
         },
         prelude::*, //
     },
-    rdma::{
-        cq::Notify,
-        device::Device, //
-    },
+    rdma::cq::Notify,
     sys::memcg::Payer,
 };
 use kernel::rbtree::{
@@ -127,14 +125,14 @@ impl Srq {
     pub(in crate::dat) fn use_pool(
         self: &Arc<Self>,
         evd: &Arc<Evd>,
-        device: &Arc<Device>,
+        ia: &IaBase,
         notify: Notify,
     ) -> DatResult<PoolUse> {
         let slots = self.slots.lock();
         let known = self.pools.lock().join(evd, notify);
         let (number, share) = match known {
             Some(pool) => pool,
-            None => self.make_pool(evd.share(device, *slots, notify)?, notify)?,
+            None => self.make_pool(evd.share(&ia.device()?, *slots, notify)?, notify)?,
         };
         Ok(PoolUse {
             srq: self.clone(),

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::rdma::{
     dma_pages::DmaPages,
-    mr::Access,
+    mr::{
+        destroy,
+        Access, //
+    },
     pd::Pd, //
 };
 use kdapl_bindings as bindings;
@@ -36,6 +39,21 @@ impl FastMr {
     pub(crate) fn reusable(pd: Arc<Pd>, pages: u32) -> Result<Arc<Self>> {
         let length = u64::from(pages).saturating_mul(PAGE_SIZE as u64);
         Self::allocate(pd, pages, length, Access::default(), None)
+    }
+
+    /// Destroys a region, unless a request holds it: it is destroyed after that request then.
+    /// Returns `false` if the driver fails to destroy it, so that the pages have to stay mapped.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn destroy(this: Arc<Self>) -> bool {
+        let Some(mut only) = Arc::into_unique_or_drop(this) else {
+            return true;
+        };
+        let region = only.as_mut().project();
+        // INVARIANT: The value is dropped below, and does not use the region.
+        *region.is_over = true;
+        // SAFETY: By the type invariant the value owns the region. No request holds it.
+        unsafe { destroy(*region.raw) }
     }
 
     /// Maps the pages into a region that no request holds and whose keys are all invalid. Its users

@@ -15,7 +15,14 @@ use kdapl_bindings as bindings;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        Arc, //
+    },
 };
 
 /// Largest number of DMA mappings: pages for half a terabyte, whose addresses take 1 GiB. (The
@@ -34,6 +41,8 @@ pub(super) struct Mapping {
     pub(super) is_writable: bool,
     layout: Layout,
     addresses: KVVec<u64>,
+    /// A region over the memory could not be destroyed, so the memory stays mapped for ever.
+    stays: Atomic<bool>,
     device: Arc<Device>,
 }
 
@@ -71,6 +80,7 @@ impl Mapping {
                 None => Layout::Listed(KVVec::with_capacity(shape.pieces, GFP_KERNEL)?),
             },
             addresses: KVVec::with_capacity(shape.pieces, GFP_KERNEL)?,
+            stays: Atomic::new(false),
             device,
         };
         // SAFETY: As above.
@@ -109,6 +119,16 @@ impl Mapping {
             ends.push_within_capacity(end).map_err(|_| EINVAL)?;
         }
         Ok(())
+    }
+
+    /// Keeps the memory mapped for ever: a region over it could not be destroyed.
+    pub(super) fn stay(&self) {
+        self.stays.store(true, Release);
+    }
+
+    /// Returns whether the memory stays mapped for ever.
+    pub(super) fn stays(&self) -> bool {
+        self.stays.load(Acquire)
     }
 
     /// Ends a mapping.
@@ -167,6 +187,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.stays() {
+            return;
+        }
         let mut offset = 0;
         for address in &self.addresses {
             let size = match self.ends().place(offset) {

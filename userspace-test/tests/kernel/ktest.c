@@ -44,7 +44,7 @@ static const struct ktest *const suites[] = {
 	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests,
 	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
-	close_tests, argument_tests,
+	close_tests, argument_tests, lost_tests,
 };
 
 static struct dentry *folder;

@@ -55,11 +55,17 @@ impl<T: Object> Objects<T> {
     ///
     /// INTERRUPTED_CALL if the walk was cut short. The table still has objects then.
     pub(in crate::dat) fn shutdown(&self, until: Until) -> DatResult {
-        self.walk(until, |handle, _| {
+        self.walk(until, |handle, object| {
+            let freeing = self.begin_free();
+            if object.hide() {
+                object.shutdown(freeing);
+                self.remove_freed(handle.into_raw());
+                return;
+            }
             let taken = self.remove(&mut self.inner.lock(), handle);
             // `None` if another thread has freed it in the meantime.
             if let Some(object) = taken {
-                object.shutdown();
+                object.shutdown(freeing);
             }
         })?;
         self.await_frees();

@@ -127,7 +127,7 @@ impl Ep {
         if let Some(shares) = kept {
             return Ok((self.make_qp(parts, attr, &shares)?, None));
         }
-        let shares = Shares::take(parts, &self.context.ia.device()?, attr)?;
+        let shares = Shares::take(parts, &self.context.ia, attr)?;
         let qp = self.make_qp(parts, attr, &shares)?;
         Ok((qp, Some(shares)))
     }

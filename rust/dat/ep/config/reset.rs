@@ -89,7 +89,7 @@ impl Ep {
         };
         let parts = parts.ok_or(Phase::Freed.invalid_state_error())?;
         // If the Endpoint was freed meanwhile, the QP and its shares are dropped after the locks.
-        let shares = Shares::take(&parts, &self.context.ia.device()?, &attr)?;
+        let shares = Shares::take(&parts, &self.context.ia, &attr)?;
         let mut new = Some(self.make_qp(&parts, &attr, &shares)?);
         let mut shares = Some(shares);
         let _preposted = self.preposted.lock();

@@ -70,10 +70,10 @@ impl Ep {
         let _ = self.feed(Call::Release, None);
         let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
-            let _end = self.context.eps.begin_free();
+            let freeing = self.context.eps.begin_free();
             // On an error another thread has taken the Endpoint out of the table, and ends it.
             let taken = self.context.eps.take(self.handle(), |_| Ok(()));
-            let _ = taken.map(|ep| ep.end());
+            let _ = taken.map(|ep| ep.end(freeing));
         }
     }
 }

@@ -199,9 +199,6 @@ impl EpContext {
             });
             found
         };
-        if !self.eps.await_frees_shortly() {
-            return true;
-        }
         let mut found = used();
         for _ in 0..SUPPRESSED_MS {
             if found != MemoryUse::Suppressed {
@@ -210,6 +207,7 @@ impl EpContext {
             fsleep(Delta::from_millis(1));
             found = used();
         }
-        found != MemoryUse::None
+        // Endpoints that had left the table before the search may still use it.
+        found != MemoryUse::None || !self.eps.await_frees_shortly()
     }
 }

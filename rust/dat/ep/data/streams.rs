@@ -8,6 +8,7 @@
 
 use crate::{
     dat::{
+        base::IaBase,
         ep::{
             Attr,
             Parts,
@@ -22,7 +23,8 @@ use crate::{
         prelude::*,
         srq::{
             Membership,
-            PoolUse, //
+            PoolUse,
+            Srq, //
         },
     },
     model::{
@@ -172,27 +174,46 @@ impl Shares {
     /// As for [`Evd::share`].
     pub(in crate::dat::ep) fn take(
         parts: &QpParts,
-        device: &Arc<Device>,
+        ia: &IaBase,
         attr: &Attr,
     ) -> DatResult<Arc<Self>> {
-        let this = Self::take_from(parts, device, attr)?;
+        let notify = match parts.recv_evd.discards() {
+            true => Notify::Next,
+            false => notify(attr, &*ia.device()?),
+        };
+        let this = match &parts.srq {
+            Some(srq) => Self::take_shared(srq, parts, ia, attr, notify)?,
+            None => Self::take_own(parts, &ia.device()?, attr, notify)?,
+        };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    fn take_from(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
+    /// Takes shares for receives from a Shared Receive Queue.
+    fn take_shared(
+        srq: &Arc<Srq>,
+        parts: &QpParts,
+        ia: &IaBase,
+        attr: &Attr,
+        notify: Notify,
+    ) -> DatResult<Self> {
+        // No reference to the device is held here: this waits for a resize of the queue.
+        let pool = srq.use_pool(&parts.recv_evd, ia, notify)?;
+        let (device, requests) = (ia.device()?, attr.max_send_wr());
+        Ok(Self {
+            receives: ReceiveShare::Shared(Arc::new(pool, GFP_KERNEL_ACCOUNT)?),
+            requests: parts.request_evd.share(&device, requests, Notify::Next)?,
+            has_taken_all: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes shares for receives that are posted to the Endpoint.
+    fn take_own(
+        parts: &QpParts,
+        device: &Arc<Device>,
+        attr: &Attr,
+        notify: Notify,
+    ) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_send_wr());
-        let notify = match parts.recv_evd.discards() {
-            true => Notify::Next,
-            false => notify(attr, device),
-        };
-        if let Some(srq) = &parts.srq {
-            let pool = srq.use_pool(&parts.recv_evd, device, notify)?;
-            return Ok(Self {
-                receives: ReceiveShare::Shared(Arc::new(pool, GFP_KERNEL_ACCOUNT)?),
-                requests: parts.request_evd.share(device, requests, Notify::Next)?,
-                has_taken_all: AtomicBool::new(false),
-            });
-        }
         let both = receives.saturating_add(requests);
         // One completion queue serves both directions if they report to the same EVD and the
         // device's queues are long enough. Otherwise each direction has one.

@@ -113,10 +113,9 @@ impl Ep {
         })?;
         ep.stop_freed();
         flush_freed(|| ep.unfinished());
-        let free = eps.begin_free();
+        let freeing = eps.begin_free();
         let taken = eps.take(handle, |_| Ok(()));
-        let is_mine = taken.map(|ep| ep.end()).is_ok();
-        drop(free);
+        let is_mine = taken.map(|ep| ep.end(freeing)).is_ok();
         // The removal of the device releases the queue pair of an Endpoint in the table, and a
         // close of the adapter takes the Endpoint out of it.
         if !is_mine || eps.is_closed() {

@@ -205,11 +205,12 @@ impl PreparedRegistration {
     fn drop_region(&mut self) -> DatResult {
         let resources = self.resources()?;
         Resources::end_reports(resources.reports());
-        if !resources.drop_region() {
-            return Err(DatError::internal());
+        if resources.drop_region() {
+            resources.pages.unmap();
+            return Ok(());
         }
-        resources.pages.unmap();
-        Ok(())
+        self.lmr.is_lost.swap(true);
+        Err(DatError::internal())
     }
 
     /// Creates a region if there is none. Context: process; sleeps in that case.

@@ -16,19 +16,21 @@ pub fn kind(error: &anyhow::Error) -> Option<Type> {
 
 /// Checks that `result` is a DAT error of this type.
 pub fn refused<T: Debug>(result: Result<T, Error>, kind: Type) -> Result<()> {
-    one_of(result, &[(kind, None)])
+    refused_with(result, kind, None)
 }
 
 /// Checks that `result` is a DAT error of this type and subtype.
 pub fn refused_as<T: Debug>(result: Result<T, Error>, kind: Type, subtype: Subtype) -> Result<()> {
-    one_of(result, &[(kind, Some(subtype))])
+    refused_with(result, kind, Some(subtype))
 }
 
-/// Checks that `result` is one of these DAT errors, of class ERROR.
-pub fn one_of<T: Debug>(
+/// Checks that `result` is this DAT error, of class ERROR, with any subtype if none is given.
+fn refused_with<T: Debug>(
     result: Result<T, Error>,
-    expected: &[(Type, Option<Subtype>)],
+    kind: Type,
+    subtype: Option<Subtype>,
 ) -> Result<()> {
+    let expected = (kind, subtype);
     let error = match result {
         Ok(value) => bail!("expected {expected:?}, but it succeeded: {value:?}"),
         Err(Error::Dat(error)) => error,
@@ -37,10 +39,7 @@ pub fn one_of<T: Debug>(
     if error.class() != "DAT_CLASS_ERROR" {
         bail!("{error:?} is not of class ERROR");
     }
-    let fits = |(kind, subtype): &(Type, Option<Subtype>)| {
-        *kind == error.kind() && subtype.is_none_or(|subtype| subtype == error.subtype())
-    };
-    if !expected.iter().any(fits) {
+    if kind != error.kind() || subtype.is_some_and(|subtype| subtype != error.subtype()) {
         bail!("expected {expected:?}, got {error:?}");
     }
     Ok(())

@@ -4,12 +4,13 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::connection_over;
+use crate::expect::{connection_over, refused, refused_as};
 use crate::machine::{no_objects_left, DeviceGuard};
 use crate::threads::Worker;
 use crate::traffic::Traffic;
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{AsyncEvent, Buffer, Close, EvdFlags, Event, Ia, Privileges, Type};
+use libkdapl::{AsyncEvent, Buffer, Close, EvdFlags, Event, Ia, Privileges, Subtype, Type};
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 tests! {
@@ -46,24 +47,27 @@ pub fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
     context.quiet(ia.async_evd())
 }
 
-/// Checks that all calls return and all operations fail.
+/// Checks that a call was refused because the device was removed.
+pub fn device_gone<T: Debug>(result: Result<T, libkdapl::Error>) -> Result<()> {
+    refused_as(result, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_DEVICE)
+}
+
+/// Checks that all calls return, and those that need the device say that it is gone.
 pub fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     let start = Instant::now();
-    let fails = |what: &str, failed: bool| {
-        ensure!(failed, "{what} works on a removed device");
-        Ok(())
-    };
     let ia = &end.ia;
-    fails("creating a PZ", ia.create_pz().is_err())?;
-    fails("creating a DTO EVD", ia.create_evd(EvdFlags::DTO, 4).is_err())?;
-    fails("creating an endpoint", end.another_ep().is_err())?;
-    fails("registering", ia.register(&end.pz, Buffer::new(4096)?, Privileges::ALL).is_err())?;
-    let evd = ia.create_evd(EvdFlags::CR, 4);
-    fails("listening", evd.is_err() || ia.create_psp(context.port(), &evd?).is_err())?;
-    fails("sending", end.send(0, 64, 1).is_err())?;
-    fails("receiving", end.receive(0, 64, 1).is_err())?;
+    device_gone(ia.create_pz()).context("creating a PZ")?;
+    device_gone(ia.create_evd(EvdFlags::DTO, 4)).context("creating an EVD")?;
+    let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, None);
+    device_gone(ep).context("creating an endpoint")?;
+    device_gone(ia.register(&end.pz, Buffer::new(4096)?, Privileges::ALL))
+        .context("registering")?;
+    device_gone(ia.create_evd(EvdFlags::CR, 4)).context("creating an EVD for requests")?;
+    let segment = [end.lmr.segment(0, 64)];
+    device_gone(end.ep.post_send(&segment, 1, Default::default())).context("sending")?;
+    device_gone(end.ep.post_recv(&segment, 1, Default::default())).context("receiving")?;
     let connect = end.ep.connect(context.server_address(), context.port(), Some(100 * MS), &[]);
-    fails("connecting", connect.is_err())?;
+    device_gone(connect).context("connecting")?;
     // These may return any result, but soon.
     let _ = (ia.query(), end.ep.query(), end.ep.status(), end.lmr.query(), end.recv.query());
     let _ = end.ep.disconnect(Close::Abrupt);
@@ -88,8 +92,7 @@ fn idle(context: &Context) -> Result<()> {
     let _listener = Listener::new(context, &ia)?;
     guard.delete()?;
     catastrophic(context, &ia)?;
-    let refused = Ia::open(&context.client.device, 4);
-    ensure!(refused.is_err(), "a removed device can be opened");
+    refused(Ia::open(&context.client.device, 4), Type::PROVIDER_NOT_FOUND)?;
     all_calls_fail(context, &end)?;
     guard.add()?;
     // The old IA does not use the new device.

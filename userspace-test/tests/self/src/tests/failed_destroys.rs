@@ -4,12 +4,13 @@
 //! module stays loaded.
 
 use super::hostile::good_transfer;
-use super::kernel::Loaded;
+use super::kernel::{run_alone, Loaded};
 use super::srq_traffic::{send, Server};
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::same;
+use crate::harness::skip;
 use crate::machine::{command, DeviceGuard, KernelLog};
 use anyhow::{ensure, Context as _, Result};
 use std::fs;
@@ -25,6 +26,8 @@ tests! {
         "Shared receive queues that a driver does not destroy are leaked, and later ones work";
     protection_domains, 60,
         "Protection domains that a driver does not free are leaked, and later ones work";
+    memory_of_kernel, 60,
+        "A kernel consumer learns that its memory is not free if a driver does not deregister it";
     device_removed, 240, "A device is removed after objects of each kind were leaked";
 }
 
@@ -158,6 +161,21 @@ fn make(context: &Context, leak: &Leak) -> Result<Loaded> {
 fn let_go(disguise: Loaded) -> Result<()> {
     disguise.set("let_go", 1)?;
     disguise.unload()
+}
+
+fn memory_of_kernel(context: &Context) -> Result<()> {
+    if context.client.is_iwarp() {
+        return skip("over iWARP memory is opened to peers by RMRs only");
+    }
+    let guard = DeviceGuard::new(context)?;
+    let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
+    disguise.set("refuse", MEMORY_REGION.0)?;
+    run_alone(context, "lmr_free_lost")?;
+    disguise.set("refuse", 0)?;
+    let_go(disguise)?;
+    guard.delete()?;
+    guard.add()?;
+    transfer(context)
 }
 
 fn device_removed(context: &Context) -> Result<()> {

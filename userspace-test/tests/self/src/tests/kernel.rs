@@ -230,7 +230,7 @@ fn run(name: &str) -> Result<()> {
 }
 
 /// Runs one of the kernel's tests, as a case of KUnit where the kernel has it.
-fn run_alone(context: &Context, name: &str) -> Result<()> {
+pub fn run_alone(context: &Context, name: &str) -> Result<()> {
     if !kunit::is_enabled() {
         let loaded = load_tests(context)?;
         run(name)?;
