@@ -27,7 +27,7 @@ const FREES_MS: u32 = 1_000;
 
 /// Free of an object, or of several, which lasts until the drop. It begins before the object leaves
 /// the table.
-pub(in crate::dat) struct Freeing<'a, T: Object>(&'a Objects<T>);
+pub(crate) struct Freeing<'a, T: Object>(&'a Objects<T>);
 
 impl<T: Object> Drop for Freeing<'_, T> {
     fn drop(&mut self) {
