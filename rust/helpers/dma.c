@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Kernel memory, and its DMA mappings. */
+#include <linux/dma-map-ops.h>
+#include <linux/iommu-dma.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
 #include <linux/scatterlist.h>
@@ -130,6 +132,18 @@ static enum dma_data_direction direction_of(bool write)
 }
 
 /*
+ * Returns whether the kernel and the device access the same memory without further calls. An IOMMU
+ * gives the device the memory itself; only pages of devices that are not trusted are copied, in
+ * part, behind one.
+ */
+static bool is_shared(struct device *dma, u64 address)
+{
+	if (use_dma_iommu(dma))
+		return dev_is_dma_coherent(dma);
+	return !dma_need_sync(dma, address);
+}
+
+/*
  * Maps memory for DMA, until it is unmapped with the same @write. The kernel and the device access
  * it in turn without further calls.
  *
@@ -142,7 +156,7 @@ int kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, s
 	*address = ib_dma_map_page(dev, page, offset, length, direction_of(write));
 	if (ib_dma_mapping_error(dev, *address))
 		return -EIO;
-	if (ib_uses_virt_dma(dev) || !dma_need_sync(dev->dma_device, *address))
+	if (ib_uses_virt_dma(dev) || is_shared(dev->dma_device, *address))
 		return 0;
 	kdapl_helper_dma_unmap(dev, *address, length, write);
 	return -ENOTSUPP;
