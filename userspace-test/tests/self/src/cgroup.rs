@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{id, Command};
+use std::time::Duration;
 
 /// Control group of this process only. Removed when dropped.
 pub struct Cgroup {
@@ -66,8 +67,10 @@ impl Cgroup {
         Ok(line.with_context(|| format!("{file} has no {name}"))?.parse()?)
     }
 
-    /// Returns the bytes of kernel memory that are charged to the group.
+    /// Returns the bytes of kernel memory that are charged to the group. Takes some seconds: the
+    /// kernel adds small changes to its statistics every two seconds.
     pub fn kernel_memory(&self) -> Result<u64> {
+        std::thread::sleep(Duration::from_secs(3));
         self.number("memory.stat", "kernel")
     }
 
