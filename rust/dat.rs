@@ -114,8 +114,8 @@
 //!
 //! Values that a lock protects are dropped after the lock is released: the drop of an id waits for
 //! its handlers, and the drop of a QP for its users. The exceptions are `Point::listener`,
-//! `Ep::old_qp`, `Lmr::backing` and `Fast::dropped`: other threads take them to wait for the drop.
-//! No thread waits for `rdma_cm` or for a device while it holds `Evd::consumer`: see
+//! `Ep::old_qp`, `Rmr::state`, `Lmr::backing` and `Fast::dropped`: other threads take them to wait
+//! for the drop. No thread waits for `rdma_cm` or for a device while it holds `Evd::consumer`: see
 //! `ep/effects.rs`.
 //!
 //! [`Arc`]: kernel::sync::Arc

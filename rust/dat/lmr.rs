@@ -49,6 +49,7 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
+        atomic::AtomicBool,
         fast_lmr::in_use,
         handle::HandleKind, //
     },
@@ -106,6 +107,8 @@ pub(crate) struct Lmr {
     backing: Mutex<Option<Backing>>,
     handle: u64,
     role: Role,
+    /// The device may access the memory, which is the kernel's, for ever.
+    is_lost: AtomicBool,
     /// RMRs that are bound to this memory, and calls that register or invalidate it.
     users: UseCount,
     _counted: Counted,
@@ -210,6 +213,7 @@ impl Lmr {
                 backing <- new_mutex!(Some(backing), "Lmr::backing"),
                 handle,
                 role: Role::Memory,
+                is_lost: AtomicBool::new(false),
                 users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
@@ -231,8 +235,9 @@ impl Lmr {
     /// # Errors
     ///
     /// INVALID_HANDLE (LMR); RESERVED_LMR; INVALID_STATE (LMR in use) also while a DTO uses the
-    /// memory; INTERNAL_ERROR if the driver fails to destroy the region, so that the device may
-    /// still access the memory. The LMR is freed then.
+    /// memory; INTERNAL_ERROR if the driver has failed to destroy a region over memory of the
+    /// kernel, so that the device may still access it. The LMR is freed then. Memory of a process
+    /// stays pinned in this case.
     pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
         let _free = lmrs.begin_free();
         let freed = {
@@ -248,10 +253,9 @@ impl Lmr {
             }
             backing.take()
         };
-        let memory = freed.as_ref().and_then(|backing| backing.mapped.clone());
-        drop(freed);
+        self.drop_backing(freed);
         self.release();
-        if self.role.is_lost() || memory.is_some_and(|memory| memory.is_lost()) {
+        if self.is_lost.load_acquire() || self.role.is_lost() {
             return Err(DatError::internal());
         }
         Ok(())
@@ -273,8 +277,19 @@ impl Lmr {
     pub(super) fn release(&self) {
         // A thread that frees the LMR meanwhile waits for the lock.
         let mut backing = self.backing.lock();
-        *backing = None;
+        self.drop_backing(backing.take());
         self.role.release();
+    }
+
+    /// Destroys the regions, and unmaps or unpins the memory.
+    ///
+    /// Context: process; sleeps.
+    fn drop_backing(&self, backing: Option<Backing>) {
+        let memory = backing.as_ref().and_then(|backing| backing.mapped.clone());
+        drop(backing);
+        if memory.is_some_and(|memory| memory.is_lost()) {
+            self.is_lost.swap(true);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::{
     bindings,
     error::{
+        kind,
         to_result,
         Result, //
     },
@@ -146,10 +147,10 @@ impl Adapter {
     /// access the memory: until the adapter is closed, or for ever if the driver has failed to
     /// destroy the region (INTERNAL_ERROR).
     pub(crate) fn drop_memory(&self, freed: u32, memory: KBox<dyn Held>) {
-        match freed {
-            bindings::DAT_SUCCESS => drop(memory),
-            bindings::DAT_INTERNAL_ERROR => core::mem::forget(memory),
-            _ => self.hold(memory),
+        match to_result(freed) {
+            Ok(()) => drop(memory),
+            Err(error) if error.kind() == kind::INTERNAL_ERROR => core::mem::forget(memory),
+            Err(_) => self.hold(memory),
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
             RESERVED_CONTEXT, //
         },
     },
+    model::atomic::AtomicBool,
     sys::census::{
         self,
         Counted, //
@@ -152,6 +153,7 @@ impl Lmr {
                 backing <- new_mutex!(None, "Lmr::backing"),
                 handle,
                 role,
+                is_lost: AtomicBool::new(false),
                 users: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),

@@ -67,9 +67,10 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn release(self: &Arc<Self>) {
+        // Another thread may free the consumer's Endpoint, and ends it then.
+        let is_of_request = matches!(self.inner.lock().phase, Phase::Tentative(_));
         let _ = self.feed(Call::Release, None);
-        let freed = self.inner.lock().phase == Phase::Freed;
-        if freed {
+        if is_of_request && self.is_freed() {
             let freeing = self.context.eps.begin_free();
             // On an error another thread has taken the Endpoint out of the table, and ends it.
             let taken = self.context.eps.take(self.handle(), |_| Ok(()));

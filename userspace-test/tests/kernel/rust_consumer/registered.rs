@@ -182,3 +182,18 @@ pub(crate) fn dropped_registration(_: u32) -> Result {
     drop(two);
     ensure(LISTS.load(Relaxed) == 0, "no memory is left")
 }
+
+/// The driver does not destroy a region. Its memory is never dropped, also after the close.
+pub(crate) fn lost_memory(_: u32) -> Result {
+    let lists = LISTS.load(Relaxed);
+    let ia = open()?;
+    let pz = ia.create_pz()?;
+    let evds = [ia.create_evd(streams(), 64)?, ia.create_evd(streams(), 64)?];
+    let [first, second] = pair(&ia, &pz, [&evds[0], &evds[1]])?;
+    let mut fmr = pz.allocate_fmr(3)?;
+    register(&mut fmr, &first)?;
+    tell(&pz, [&first, &second], [&evds[0], &evds[1]])?;
+    drop(fmr);
+    drop((first, second, evds, pz, ia));
+    ensure(LISTS.load(Relaxed) == lists + 1, "the memory stays")
+}

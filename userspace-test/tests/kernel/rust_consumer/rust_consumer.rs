@@ -109,6 +109,7 @@ impl kernel::Module for Consumer {
             registered::dropped_registration,
             registered::late_invalidation,
             races::close_beside_free,
+            registered::lost_memory,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

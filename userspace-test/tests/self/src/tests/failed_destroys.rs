@@ -4,7 +4,7 @@
 //! module stays loaded.
 
 use super::hostile::good_transfer;
-use super::kernel::{run_alone, Loaded};
+use super::kernel::{run_alone, rust_lost_memory, Loaded};
 use super::srq_traffic::{send, Server};
 use super::tests;
 use crate::context::Context;
@@ -171,6 +171,7 @@ fn memory_of_kernel(context: &Context) -> Result<()> {
     let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
     disguise.set("refuse", MEMORY_REGION.0)?;
     run_alone(context, "lmr_free_lost")?;
+    rust_lost_memory(context)?;
     disguise.set("refuse", 0)?;
     let_go(disguise)?;
     guard.delete()?;

@@ -4,6 +4,8 @@
 
 mod consumers;
 
+pub use self::consumers::rust_lost_memory;
+
 use self::consumers::{
     block_samples, consumer_unload, echo_server, rust_bound_memory, rust_close,
     rust_close_beside_free, rust_consumer_unload, rust_dropped_registration, rust_free_dispatcher,

@@ -160,6 +160,11 @@ pub fn rust_close_beside_free(context: &Context) -> Result<()> {
     rust_scenario(context, 10)
 }
 
+/// The driver destroys no region meanwhile.
+pub fn rust_lost_memory(context: &Context) -> Result<()> {
+    rust_scenario(context, 11)
+}
+
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
 fn flood_disk(end: &End) -> Result<()> {
     let memory = end.lmr.remote_segment(4096, 4096);
