@@ -42,7 +42,7 @@
 //! | `Pending::work` | mutex | the wait of a command of io_uring, also while it runs |
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
-//! | `Fast::dropped` | mutex | the resources of a released LMR that requests register, in the drop |
+//! | `Fast::dropped` | mutex | the resources of an LMR that requests register, during their drop |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Ep::old_qp` | mutex | the queue pair that a reset is destroying |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |

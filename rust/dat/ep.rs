@@ -284,8 +284,8 @@ pub(crate) struct Ep {
     /// unconnected, and does nothing.
     #[pin]
     past_lives: Mutex<PastLives>,
-    /// QP that a reset is destroying. Who releases the Endpoint meanwhile waits for that, but not
-    /// for the rest of the reset, which allocates memory.
+    /// QP that a reset is destroying. A thread that releases the Endpoint meanwhile waits for that,
+    /// but not for the rest of the reset, which allocates memory.
     #[pin]
     old_qp: Mutex<Option<Arc<EpQp>>>,
     /// Receives that wait for a connection. A change of the PZ, the EVDs or the QP holds this lock,

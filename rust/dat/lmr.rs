@@ -239,22 +239,18 @@ impl Lmr {
     /// kernel, so that the device may still access it. The LMR is freed then. Memory of a process
     /// stays pinned in this case.
     pub(super) fn free(&self, lmrs: &Objects<Self>, is_used: impl Fn(u32) -> bool) -> DatResult {
-        let _free = lmrs.begin_free();
-        let freed = {
-            let mut backing = self.backing.lock();
-            let hidden = backing.as_ref().map(Backing::forbid_posts);
-            if hidden.flatten().is_some_and(is_used) {
-                backing.as_ref().map(Backing::allow_posts);
-                return Err(in_use());
-            }
-            if let Err(error) = lmrs.take(self.handle, Self::may_free) {
-                backing.as_ref().map(Backing::allow_posts);
-                return Err(error);
-            }
-            backing.take()
-        };
-        self.drop_backing(freed);
-        self.release();
+        let _freeing = lmrs.begin_free();
+        let mut backing = self.backing.lock();
+        let hidden = backing.as_ref().map(Backing::forbid_posts);
+        if hidden.flatten().is_some_and(is_used) {
+            backing.as_ref().map(Backing::allow_posts);
+            return Err(in_use());
+        }
+        if let Err(error) = lmrs.take(self.handle, Self::may_free) {
+            backing.as_ref().map(Backing::allow_posts);
+            return Err(error);
+        }
+        self.release_locked(&mut backing);
         if self.is_lost.load_acquire() || self.role.is_lost() {
             return Err(DatError::internal());
         }
@@ -275,21 +271,18 @@ impl Lmr {
     ///
     /// Context: process; sleeps.
     pub(super) fn release(&self) {
-        // A thread that frees the LMR meanwhile waits for the lock.
-        let mut backing = self.backing.lock();
-        self.drop_backing(backing.take());
-        self.role.release();
+        self.release_locked(&mut self.backing.lock());
     }
 
-    /// Destroys the regions, and unmaps or unpins the memory.
-    ///
-    /// Context: process; sleeps.
-    fn drop_backing(&self, backing: Option<Backing>) {
+    /// As [`Lmr::release`], with the lock held: another thread that frees or releases the LMR waits
+    /// for it.
+    fn release_locked(&self, backing: &mut Option<Backing>) {
         let memory = backing.as_ref().and_then(|backing| backing.mapped.clone());
-        drop(backing);
+        *backing = None;
         if memory.is_some_and(|memory| memory.is_lost()) {
             self.is_lost.swap(true);
         }
+        self.role.release();
     }
 }
 

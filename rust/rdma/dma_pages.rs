@@ -184,9 +184,7 @@ impl DmaPages {
         // INVARIANT: Nothing is mapped.
         (self.mapped, self.segments) = (0, 0);
     }
-}
 
-impl DmaPages {
     /// Leaves the pages mapped for ever: the driver has not destroyed a region over them.
     pub(crate) fn leak(&mut self) {
         // INVARIANT: The mapping has no owner any more.

@@ -6,7 +6,6 @@ use super::{
     ep,
     Ep,
     Ia,
-    Object,
     Until, //
 };
 use crate::{
@@ -102,12 +101,9 @@ impl Watcher for Ia {
     fn removed(self: Arc<Self>) {
         self.close_tables();
         let link = self.base.unlink();
-        self.psps
-            .for_each(|psp| psp.shutdown(self.psps.begin_free()));
-        self.rsps
-            .for_each(|rsp| rsp.shutdown(self.rsps.begin_free()));
-        self.csps
-            .for_each(|csp| csp.shutdown(self.csps.begin_free()));
+        self.psps.shutdown_in_place();
+        self.rsps.shutdown_in_place();
+        self.csps.shutdown_in_place();
         self.crs().for_each(|cr| cr.reject_unanswered());
         self.eps().for_each(Ep::break_for_removal);
         self.flush_endpoints();

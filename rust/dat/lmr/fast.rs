@@ -12,10 +12,13 @@
 //! replaces a lost one, and of a few words for each request.
 
 mod prepare;
+mod resources;
 
 pub(crate) use self::prepare::Fmr;
 
 pub(in crate::dat) use self::prepare::PreparedRegistration;
+
+use self::resources::Resources;
 
 use crate::{
     dat::{
@@ -60,52 +63,6 @@ use kernel::{
         WorkItem, //
     },
 };
-
-/// Resources of an LMR. Dropped in this order.
-pub(in crate::dat) struct Resources {
-    /// `None` if the last one could not be replaced.
-    region: Option<Arc<FastMr>>,
-    pages: DmaPages,
-    /// Memory for the LMR context. `None` while the context is valid.
-    room: Option<RegionReservation>,
-    pz: InUse<Pz>,
-}
-
-/// Protection Zone (PZ) that reports invalidations by peers, and the key that they name.
-type Reports = Option<(Arc<Pz>, u32)>;
-
-impl Resources {
-    fn reports(&self) -> Reports {
-        let region = self.region.as_ref()?;
-        Some((self.pz.object(), region.key()))
-    }
-
-    /// Destroys the region. Returns `false` if the driver fails to do so: the pages stay mapped
-    /// then.
-    ///
-    /// Context: process; sleeps.
-    fn drop_region(&mut self) -> bool {
-        let is_destroyed = self.region.take().is_none_or(FastMr::destroy);
-        if !is_destroyed {
-            self.pages.leak();
-        }
-        is_destroyed
-    }
-
-    /// Ends the reports of invalidations by peers. Called before the region is destroyed, because
-    /// the device may give its key to another one.
-    fn end_reports(reports: Reports) {
-        if let Some((pz, key)) = reports {
-            pz.remove_peer_invalidation(key);
-        }
-    }
-}
-
-impl Drop for Resources {
-    fn drop(&mut self) {
-        self.drop_region();
-    }
-}
 
 /// Registration of an LMR, for queries. All is 0 without one.
 #[derive(Clone, Copy, Default)]
@@ -295,6 +252,17 @@ impl Fast {
         let _ = self.lock().step(input);
     }
 
+    /// Destroys the region. Returns `false`, and remembers it, if the driver fails to do so.
+    ///
+    /// Context: process; sleeps.
+    fn drop_region(&self, resources: &mut Resources) -> bool {
+        let is_destroyed = resources.drop_region();
+        if !is_destroyed {
+            self.is_lost.swap(true);
+        }
+        is_destroyed
+    }
+
     /// Returns whether the device may access the memory for ever.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.load_acquire()
@@ -338,9 +306,7 @@ impl Fast {
         Resources::end_reports(reports);
         *dropped = resources;
         if let Some(resources) = &mut *dropped {
-            if !resources.drop_region() {
-                self.is_lost.swap(true);
-            }
+            self.drop_region(resources);
         }
         *dropped = None;
     }

@@ -203,14 +203,14 @@ impl PreparedRegistration {
     ///
     /// INTERNAL_ERROR if the driver fails to destroy the region.
     fn drop_region(&mut self) -> DatResult {
+        let lmr = self.lmr.clone();
         let resources = self.resources()?;
         Resources::end_reports(resources.reports());
-        if resources.drop_region() {
-            resources.pages.unmap();
-            return Ok(());
+        if !lmr.drop_region(resources) {
+            return Err(DatError::internal());
         }
-        self.lmr.is_lost.swap(true);
-        Err(DatError::internal())
+        resources.pages.unmap();
+        Ok(())
     }
 
     /// Creates a region if there is none. Context: process; sleeps in that case.

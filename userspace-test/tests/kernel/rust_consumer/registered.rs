@@ -8,6 +8,7 @@ use crate::{
         pair, //
     },
     ensure,
+    is_iwarp,
     open,
     scattered::{
         Pages,
@@ -168,14 +169,15 @@ pub(crate) fn dropped_registration(_: u32) -> Result {
     drop(one);
     ensure(LISTS.load(Relaxed) == 1, "the memory is dropped with the registration")?;
     second.post(Dto::write(pz.buffer(1)?, 1, Remote { length: 1, ..remote }))?;
-    // Over iWARP the write is complete when TCP has it.
-    let Event::Dto(_) = evds[1].wait(Some(PATIENCE_US))? else {
+    let Event::Dto(refused) = evds[1].wait(Some(PATIENCE_US))? else {
         return Err(EIO);
     };
+    // Over iWARP the write is complete when TCP has it.
+    ensure(is_iwarp() || !refused.is_success(), "the context is not valid any more")?;
     let Event::Connection(_, Connection::Broken | Connection::Disconnected) =
         evds[1].wait(Some(PATIENCE_US))?
     else {
-        pr_err!("false: the context is not valid any more\n");
+        pr_err!("false: the connection is over\n");
         return Err(EIO);
     };
     drop(first);

@@ -42,6 +42,7 @@ module! {
         port: u32 { default: 7300, description: "connection qualifier to listen for", },
         scenario: u32 { default: 0, description: "number of the scenario", },
         rounds: u32 { default: 1, description: "number of repetitions", },
+        iwarp: u32 { default: 0, description: "1: the device is an iWARP one", },
     },
 }
 
@@ -56,6 +57,11 @@ const PATIENCE_US: u32 = 30_000_000;
 /// Streams of most dispatchers.
 fn streams() -> Streams {
     Streams::CR | Streams::CONNECTION | Streams::DTO | Streams::RMR_BIND
+}
+
+/// Returns whether the device is an iWARP one.
+fn is_iwarp() -> bool {
+    parameter(module_parameters::iwarp.value()) != 0
 }
 
 /// Returns the connection qualifier of the scenario.

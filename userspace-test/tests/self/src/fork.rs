@@ -31,10 +31,10 @@ pub fn end_of(child: libc::pid_t) -> Result<libc::c_int> {
     Ok(status)
 }
 
-/// Kills a child.
-pub fn kill(child: libc::pid_t) -> Result<()> {
+/// Kills a process.
+pub fn kill(process: libc::pid_t) -> Result<()> {
     // SAFETY: the call takes numbers only.
-    let killed = unsafe { libc::kill(child, libc::SIGKILL) };
+    let killed = unsafe { libc::kill(process, libc::SIGKILL) };
     ensure!(killed == 0, "kill: {}", Error::last_os_error());
     Ok(())
 }

@@ -61,7 +61,7 @@ const UNSAFE: [(i32, &str); 4] =
     [(0, "unknown"), (15, "hfi1"), (18, "siw"), (22, "one that does not exist yet")];
 
 /// Makes the client's device pass for one of this driver, or of its own for -1, until dropped.
-fn disguised(context: &Context, driver: i32) -> Result<Loaded> {
+pub fn disguised(context: &Context, driver: i32) -> Result<Loaded> {
     let parameters = format!("device={} driver_id={driver}", context.client.device);
     Loaded::new("kdapl_disguise", &parameters)
 }

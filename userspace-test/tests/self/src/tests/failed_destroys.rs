@@ -3,6 +3,7 @@
 //! the objects, as a driver may that still uses them. What is leaked stays in the guest, and the
 //! module stays loaded.
 
+use super::drivers::disguised;
 use super::hostile::good_transfer;
 use super::kernel::{run_alone, rust_lost_memory, Loaded};
 use super::srq_traffic::{send, Server};
@@ -131,7 +132,7 @@ fn later_ones_work(context: &Context, leak: &Leak) -> Result<()> {
 /// destroyed either. Returns when nothing but the driver uses any of these.
 fn make(context: &Context, leak: &Leak) -> Result<Loaded> {
     let &Leak { kind: (bit, name), used, work } = leak;
-    let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
+    let disguise = disguised(context, -1)?;
     work(context)?;
     let (mut log, before) = (KernelLog::from_now()?, references()?);
     disguise.set("refuse", bit)?;
@@ -168,7 +169,7 @@ fn memory_of_kernel(context: &Context) -> Result<()> {
         return skip("over iWARP memory is opened to peers by RMRs only");
     }
     let guard = DeviceGuard::new(context)?;
-    let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
+    let disguise = disguised(context, -1)?;
     disguise.set("refuse", MEMORY_REGION.0)?;
     run_alone(context, "lmr_free_lost")?;
     rust_lost_memory(context)?;

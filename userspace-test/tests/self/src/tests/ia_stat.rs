@@ -7,7 +7,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{connection, connection_over, done, dto, same};
-use crate::fork::fork;
+use crate::fork::{fork, kill};
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::sys::kdapl_ia_stat;
@@ -198,8 +198,8 @@ fn dead_process(context: &Context) -> Result<()> {
     let pid: i32 = line.trim().parse().with_context(|| line.clone())?;
     let new = |stat: &IaStat| !before.contains(&stat.serial) && stat.adapter == device;
     let found = libkdapl::ia_stats()?.into_iter().find(new);
-    // SAFETY: the process is a child of the one that has ended, and waits to be killed.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    // The process is a child of the one that has ended.
+    kill(pid)?;
     let found = found.context("the adapter is not listed")?;
     same("process", (found.pid, found.is_kernel), (None, false))
 }

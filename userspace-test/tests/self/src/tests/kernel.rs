@@ -12,6 +12,7 @@ use self::consumers::{
     rust_free_in_upcall, rust_late_invalidation, rust_registered_memory, rust_segments,
     rust_shared_receives,
 };
+use super::drivers::disguised;
 use super::faults::inject;
 use super::tests;
 use crate::context::Context;
@@ -285,8 +286,7 @@ kernel_tests! {
 fn atomic_sleeping_driver(context: &Context) -> Result<()> {
     /// `RDMA_DRIVER_HNS`.
     const HNS: i32 = 12;
-    let parameters = format!("device={} driver_id={HNS}", context.client.device);
-    let disguise = Loaded::new("kdapl_disguise", &parameters)?;
+    let disguise = disguised(context, HNS)?;
     run_alone(context, "atomic_sleeping_driver")?;
     disguise.unload()
 }

@@ -112,7 +112,9 @@ fn rust_scenario(context: &Context, scenario: u32) -> Result<()> {
     };
     let (address, port) = (u32::from(address), context.port());
     let rounds = context.count(20).max(2);
-    let parameters = format!("address={address} port={port} scenario={scenario} rounds={rounds}");
+    let iwarp = u32::from(context.client.is_iwarp());
+    let parameters =
+        format!("address={address} port={port} scenario={scenario} rounds={rounds} iwarp={iwarp}");
     Loaded::new("kdapl_rust_consumer", &parameters)?.unload()
 }
 
