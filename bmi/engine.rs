@@ -15,11 +15,12 @@
 //! | `post.rs`, `cancel.rs`, `take.rs` | calls of the consumer |
 //! | `arrive.rs`, `matching.rs`, `answers.rs` | messages of peers |
 //! | `pump.rs`, `transfer.rs` | messages and RDMA to peers |
+//! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
 //! | `home.rs` | what the home does for the engine |
-//! | `table.rs`, `ranges.rs`, `credit.rs`, `pieces.rs`, `wire.rs` | parts that do not depend on the engine |
+//! | `table.rs`, `ranges.rs`, `pieces.rs`, `wire.rs` | parts that do not depend on the engine |
 
 mod accept;
 mod answers;
@@ -31,6 +32,7 @@ mod error;
 mod finish;
 mod home;
 mod idle;
+mod lend;
 mod lists;
 mod matching;
 mod op;
@@ -127,6 +129,9 @@ pub(crate) struct Config {
     /// Receives that the home posts for each rail before it connects or accepts. A receive is
     /// posted again, or another one, before its message is passed to the engine.
     pub(crate) window: Window,
+    /// Messages of each rail beyond the window that a peer may have here, while a receive waits for a
+    /// later one.
+    pub(crate) lend: u32,
     /// Requests that the send queue of a rail can hold.
     pub(crate) queue: u16,
     /// Rails of a session, at most [`MAX_RAILS`].

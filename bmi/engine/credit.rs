@@ -52,7 +52,8 @@ struct Flow {
     granted: u16,
     /// Credits to return.
     owed: u16,
-    /// Largest sum of `granted`, `owed` and the messages that no consumer has taken.
+    /// Largest sum of `granted`, `owed` and the messages that no consumer has taken, without those
+    /// for which a credit was lent.
     window: u16,
 }
 
@@ -144,6 +145,27 @@ impl Credits {
         };
         flow.granted = granted;
         self.data.add(returned.data) && self.control.add(returned.control)
+    }
+
+    /// Returns whether the peer has no data credit, not even on its way.
+    pub(crate) const fn peer_has_none(&self) -> bool {
+        self.data.granted == 0
+    }
+
+    /// Returns whether data credits are owed.
+    pub(crate) const fn owes_data(&self) -> bool {
+        self.data.owed > 0
+    }
+
+    /// Returns how many data credits to lend at once: so many that half of a window is owed.
+    pub(crate) fn loan(&self) -> u16 {
+        let half = (self.data.window / 2).max(1);
+        half.saturating_sub(self.data.owed)
+    }
+
+    /// Lends a data credit.
+    pub(crate) fn lend(&mut self) {
+        self.taken(Class::Data);
     }
 
     /// Records that a message of the peer was taken.

@@ -147,9 +147,17 @@ impl<S: Storage> Engine<S> {
             return;
         }
         peer.arrivals = peer.arrivals.saturating_sub(1);
+        let class = header.map(|header| header.kind.class());
+        let lender = peer.rails.get_mut(usize::from(rail));
+        let lender = lender.filter(|rail| rail.lent > 0 && class == Some(Class::Data));
+        if let Some(lender) = lender {
+            lender.lent = lender.lent.saturating_sub(1);
+            peer.promise = peer.promise.saturating_sub(1);
+            return;
+        }
         self.reserved = self.reserved.saturating_add(1);
-        if let Some(header) = header {
-            self.taken(post.peer, rail, header.kind.class());
+        if let Some(class) = class {
+            self.taken(post.peer, rail, class);
         }
     }
 

@@ -79,6 +79,10 @@ impl<S: Storage> Engine<S> {
             op.queue = queue;
             self.ops.push(list, BY_STATE, id.0);
         }
+        let peer = self.peers.get_mut(post.peer.0);
+        if let Some(peer) = peer.filter(|_| queue == Queue::Receives) {
+            peer.receives = peer.receives.saturating_add(1);
+        }
     }
 
     /// Removes an operation from its list.
@@ -89,6 +93,10 @@ impl<S: Storage> Engine<S> {
         let (post, queue) = (op.post, core::mem::replace(&mut op.queue, Queue::Nowhere));
         if let Some(list) = list(&mut self.shared, &mut self.peers, &post, queue) {
             self.ops.unlink(list, BY_STATE, id.0);
+        }
+        let peer = self.peers.get_mut(post.peer.0);
+        if let Some(peer) = peer.filter(|_| queue == Queue::Receives) {
+            peer.receives = peer.receives.saturating_sub(1);
         }
     }
 

@@ -88,6 +88,8 @@ pub(crate) struct Rail {
     pub(super) credits: Credits,
     /// Free entries of the send queue.
     pub(super) queue: u16,
+    /// Data credits that are lent: messages that give back no credit when they are taken.
+    pub(super) lent: u32,
     /// The peer waits for a CREDIT.
     pub(super) asked: bool,
 }
@@ -106,6 +108,7 @@ impl Rail {
             },
         ),
         queue: 0,
+        lent: 0,
         asked: false,
     };
 
@@ -193,6 +196,8 @@ pub(crate) struct Peer {
     /// Entries that the session has reserved for arrivals, and that it uses.
     pub(super) promise: u32,
     pub(super) arrivals: u32,
+    /// Receives that no message has matched.
+    pub(super) receives: u32,
     /// Request of the peer for a new session, which waits for the end of this one.
     pub(super) request: Option<(u64, Hello)>,
     /// Lists of its operations.
@@ -231,6 +236,7 @@ impl Peer {
             listed: false,
             promise: 0,
             arrivals: 0,
+            receives: 0,
             request: None,
             ops: List::new(),
             sends: List::new(),

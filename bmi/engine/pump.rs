@@ -51,6 +51,7 @@ impl<S: Storage> Engine<S> {
         while self.send_answer(home, peer) {}
         self.pump_data(home, peer);
         while self.send_next(home, peer) {}
+        self.lend(peer);
         self.return_credits(home, peer);
     }
 

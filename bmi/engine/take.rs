@@ -24,6 +24,16 @@ impl<S: Storage> Engine<S> {
         free.then_some(context)
     }
 
+    /// Closes a context, all of whose operations were taken.
+    pub(crate) fn close_context(&mut self, context: u8) {
+        self.open &= !bit(context);
+    }
+
+    /// Returns the context of an operation; `None` if it was taken.
+    pub(crate) fn context_of(&self, id: OpId) -> Option<u8> {
+        Some(self.op(id)?.post.context)
+    }
+
     /// Returns whether a context is open.
     pub(super) fn is_open(&self, context: u8) -> bool {
         self.open & bit(context) != 0

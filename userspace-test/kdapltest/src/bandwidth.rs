@@ -4,20 +4,20 @@
 
 use crate::cli::{BandwidthArgs, Operation};
 use crate::client::{finish, Target};
-use crate::limit::Limit;
-use crate::output::{self, say};
 use crate::pattern;
-use crate::progress::Progress;
 use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES, FAREWELL, RIGHT, WRONG};
-use crate::report::{self, grouped, size};
 use crate::side::{successful, Plan, Side};
-use crate::stop;
 use anyhow::{bail, ensure, Result};
 use libkdapl::sys::KDAPL_SUBMIT_MAX;
 use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Instant;
+use toolkit::limit::Limit;
+use toolkit::output::{self, say};
+use toolkit::progress::Progress;
+use toolkit::report::{self, grouped, size};
+use toolkit::stop;
 
 /// Maximum number of messages with the server's count that may be in flight to the client.
 const CREDIT_SLOTS: u32 = 16;

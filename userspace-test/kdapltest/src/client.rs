@@ -5,13 +5,13 @@ use crate::cli::ClientArgs;
 use crate::device;
 use crate::protocol::{decode_offer, Request};
 use crate::side::{Peer, Plan, Side};
-use crate::stop;
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use libkdapl::{
     Close, ConnectOptions, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+use toolkit::stop;
 
 /// Additional time for the event that reports an expired connect.
 const GRACE: Duration = Duration::from_secs(5);

@@ -8,12 +8,12 @@ mod trials;
 
 use crate::cli::{ConnectArgs, CONNECTIONS_MAX};
 use crate::client::Target;
-use crate::output::{self, say};
-use crate::report::{grouped, latency_table, Latency};
 use anyhow::{ensure, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::mem::ManuallyDrop;
+use toolkit::output::{self, say};
+use toolkit::report::{grouped, latency_table, Latency};
 use trials::Trials;
 
 /// Maximum number of outstanding receives and requests of an endpoint; it posts one of each.

@@ -3,19 +3,20 @@
 
 use crate::cli::{BandwidthArgs, ClientArgs, DemoArgs, DeviceArgs, Operation, PingArgs};
 use crate::client::{disconnect, Target};
-use crate::output::{self, say};
 use crate::record::{Line, Recorder};
-use crate::report::{self, grouped};
 use crate::server::{Listening, Served};
-use crate::status::Report;
 use crate::transaction::Peer;
-use crate::{bandwidth, ping, stop};
+use crate::{bandwidth, ping};
 use anyhow::{bail, ensure, Context, Result};
 use fastrand::Rng;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use toolkit::output::{self, say};
+use toolkit::report::{self, grouped};
+use toolkit::status::Report;
+use toolkit::stop;
 
 /// Size of the message and of each RDMA operation, in bytes.
 const MESSAGE: usize = 4096;

@@ -2,12 +2,12 @@
 //! `kdapltest devices`: lists the RDMA devices.
 
 use crate::device::NoDevice;
-use crate::{output, report};
 use anyhow::Result;
 use libkdapl::{DeviceInfo, PortAddress, PortInfo, Transport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::IpAddr;
+use toolkit::{output, report};
 
 pub fn run(as_json: bool) -> Result<()> {
     let devices = libkdapl::devices()?;

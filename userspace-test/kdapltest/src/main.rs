@@ -11,28 +11,23 @@ mod connect;
 mod demo;
 mod device;
 mod devices;
-mod limit;
-mod output;
 mod pattern;
 mod ping;
-mod progress;
 mod protocol;
 mod record;
-mod report;
 mod schema;
 mod server;
 mod side;
 mod stat;
 mod status;
-mod stop;
 mod stream;
-mod switches;
 mod transaction;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, CompletionsArgs, ManArgs};
 use std::process::ExitCode;
+use toolkit::{output, stop};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {

@@ -3,18 +3,19 @@
 
 use crate::cli::PingArgs;
 use crate::client::{finish, Target};
-use crate::limit::Limit;
-use crate::output::say;
-use crate::progress::Progress;
+use crate::pattern;
 use crate::protocol::{Mode, Request};
-use crate::report::{grouped, latency_table, Latency, Times};
 use crate::side::{successful, Plan, Side, QUIET_SENDS};
-use crate::{output, pattern, stop, switches};
 use anyhow::{ensure, Result};
 use libkdapl::{CompletionFlags, Dto, Event};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use toolkit::limit::Limit;
+use toolkit::output::say;
+use toolkit::progress::Progress;
+use toolkit::report::{grouped, latency_table, Latency, Times};
+use toolkit::{output, stop, switches};
 
 /// Number of receives of each side: one for the message in flight, and those of messages whose
 /// send completions may not have been taken.

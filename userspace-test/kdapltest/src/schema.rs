@@ -2,12 +2,11 @@
 //! `kdapltest schema`: the JSON Schema of what each command prints with `--json`. It is derived
 //! from the types that are printed.
 
-use crate::{
-    bandwidth, connect, demo, devices, output, ping, server, stat, status, stream, transaction,
-};
+use crate::{bandwidth, connect, demo, devices, ping, server, stat, stream, transaction};
 use anyhow::Result;
 use schemars::{schema_for, Schema};
 use std::collections::BTreeMap;
+use toolkit::output;
 
 /// Prints an object with a schema for each command, and one for an error of any of them.
 pub fn run() -> Result<()> {
@@ -26,6 +25,6 @@ fn schemas() -> BTreeMap<&'static str, Schema> {
         ("stream", schema_for!(stream::Outcome)),
         ("transaction", schema_for!(transaction::Outcome)),
         ("demo", schema_for!(demo::Outcome)),
-        ("error", schema_for!(status::Report)),
+        ("error", schema_for!(toolkit::status::Report)),
     ])
 }

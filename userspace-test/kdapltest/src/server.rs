@@ -7,21 +7,20 @@ mod connection;
 
 use crate::cli::{ServerArgs, CONNECTIONS_MAX};
 use crate::device::{self, own_address};
-use crate::output::{self, say};
 use crate::protocol::Mode;
 use crate::record::Line;
-use crate::report::{self, grouped};
-use crate::stop;
 use anyhow::{bail, Context, Result};
 use brief::{Brief, Ended};
 use connection::Arrival;
 use libkdapl::{Cr, Evd, EvdFlags, Event, Ia, Type};
-use nix::sys::signal::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
+use toolkit::output::{self, say};
+use toolkit::report::{self, grouped};
+use toolkit::stop;
 
 /// Maximum number of unanswered requests.
 const BACKLOG: i32 = 256;
@@ -56,7 +55,7 @@ pub struct Served {
 
 pub fn run(args: &ServerArgs, as_json: bool) -> Result<()> {
     if args.with_parent {
-        nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("cannot follow the parent")?;
+        stop::with_parent()?;
     }
     let (ia, device) = device::open(&args.device)?;
     let address = own_address(&ia, &device)?.to_string();

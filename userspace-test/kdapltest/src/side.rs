@@ -4,7 +4,6 @@
 use crate::device;
 use crate::protocol::FAREWELL;
 use crate::record::Recorder;
-use crate::stop::{self, Nudge, Stopped};
 use anyhow::{anyhow, bail, Context, Error, Result};
 use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, Dto, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
@@ -12,6 +11,7 @@ use libkdapl::{
 };
 use std::fmt;
 use std::time::{Duration, Instant};
+use toolkit::stop::{self, Nudge, Stopped};
 
 /// Maximum time between a failed operation and the event that ends the connection.
 const END: Duration = Duration::from_secs(1);

@@ -2,7 +2,6 @@
 //! `kdapltest stat`: shows the open adapters of this machine, with their objects and rates.
 
 use crate::cli::StatArgs;
-use crate::{output, report, stop};
 use anyhow::Result;
 use libkdapl::IaStat;
 use schemars::JsonSchema;
@@ -10,6 +9,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
+use toolkit::{output, report, stop};
 
 /// Clears a terminal, and moves the cursor to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";

@@ -4,18 +4,18 @@
 
 use crate::cli::StreamArgs;
 use crate::client::{finish, Target};
-use crate::limit::Limit;
-use crate::output::{self, say};
 use crate::pattern;
 use crate::protocol::{Mode, Request};
-use crate::report::grouped;
 use crate::side::{Plan, Side, QUIET_SENDS};
-use crate::stop;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{DtoOperation, DtoStatus, Event};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use toolkit::limit::Limit;
+use toolkit::output::{self, say};
+use toolkit::report::grouped;
+use toolkit::stop;
 
 /// Bytes of the number at the head of a message; the rest is its pattern.
 const NUMBER_BYTES: usize = 8;

@@ -4,20 +4,20 @@
 
 use crate::cli::TransactionArgs;
 use crate::client::{finish, Target};
-use crate::limit::Limit;
-use crate::output::{self, say};
 use crate::pattern;
-use crate::progress::Progress;
 use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES};
-use crate::report::{self, grouped};
 use crate::side::{successful, Plan, Side};
-use crate::stop;
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use fastrand::Rng;
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Instant;
+use toolkit::limit::Limit;
+use toolkit::output::{self, say};
+use toolkit::progress::Progress;
+use toolkit::report::{self, grouped};
+use toolkit::stop;
 
 /// Maximum number of local segments of an operation.
 const SEGMENTS_MAX: usize = 4;

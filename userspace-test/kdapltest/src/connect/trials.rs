@@ -5,12 +5,8 @@ use super::{Outcome, DTOS};
 use crate::cli::ConnectArgs;
 use crate::client::Target;
 use crate::device;
-use crate::limit::Limit;
-use crate::progress::Progress;
 use crate::protocol::{Mode, Request};
-use crate::report::Times;
 use crate::side::{lost, successful};
-use crate::stop::{self, Stopped};
 use anyhow::{anyhow, bail, ensure, Error, Result};
 use libkdapl::{
     Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, Evd,
@@ -18,6 +14,10 @@ use libkdapl::{
 };
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use toolkit::limit::Limit;
+use toolkit::progress::Progress;
+use toolkit::report::Times;
+use toolkit::stop::{self, Stopped};
 
 /// A connection in progress.
 struct Trial {

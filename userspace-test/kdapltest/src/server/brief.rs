@@ -7,7 +7,6 @@ use super::Served;
 use crate::cli::CONNECTIONS_MAX;
 use crate::connect::DTOS;
 use crate::protocol::Request;
-use crate::stop::Stopped;
 use anyhow::{bail, ensure, Context, Result};
 use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, Cr, DtoEvent, DtoOperation, DtoStatus, Ep, EpAttr,
@@ -15,6 +14,7 @@ use libkdapl::{
 };
 use std::collections::hash_map::{Entry, HashMap};
 use std::time::{Duration, Instant};
+use toolkit::stop::Stopped;
 
 /// Maximum size of a message.
 const MESSAGE_MAX: u32 = 4096;

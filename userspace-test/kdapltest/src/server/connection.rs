@@ -2,17 +2,18 @@
 //! Server side of one connection.
 
 use super::Served;
+use crate::pattern;
 use crate::ping::pause;
 use crate::protocol::{encode_offer, Command, Mode, Request, Verb, COMMAND_BYTES, RIGHT, WRONG};
 use crate::side::{successful, Peer, Plan, Side};
-use crate::stop::{self, Stopped};
-use crate::{pattern, switches};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
     CompletionFlags, ConnectionEvent, Cr, Dto, DtoEvent, DtoStatus, Event, Ia, Segment,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
+use toolkit::stop::{self, Stopped};
+use toolkit::switches;
 
 /// Maximum number of outstanding replies.
 const REQUESTS: u32 = 32;

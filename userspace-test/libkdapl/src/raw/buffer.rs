@@ -93,6 +93,14 @@ impl Buffer {
         unsafe { ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
     }
 
+    /// Copies `length` bytes at `from` of `source` to `offset`.
+    pub fn copy_from(&self, offset: usize, source: &Self, from: usize, length: usize) {
+        let (source, target) = (source.at(from, length), self.at(offset, length));
+        // SAFETY: `at()` checked both ranges, which may overlap.
+        unsafe { ptr::copy(source, target, length) };
+        fence(Ordering::SeqCst);
+    }
+
     /// Returns a copy of `length` bytes at `offset`.
     #[must_use]
     pub fn to_vec(&self, offset: usize, length: usize) -> Vec<u8> {
@@ -139,6 +147,9 @@ mod tests {
         buffer.fill(15, 2, b'!');
         assert_eq!(buffer.to_vec(9, 9), b"\0hello!!\0");
         assert_eq!(buffer.address(0) % 4096, 0);
+        let other = Buffer::new(10).unwrap();
+        other.copy_from(1, &buffer, 10, 7);
+        assert_eq!(other.to_vec(0, 9), b"\0hello!!\0");
     }
 
     #[test]

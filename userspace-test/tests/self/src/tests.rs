@@ -8,6 +8,7 @@ mod address_loss;
 mod addresses;
 mod argument_numbers;
 mod atomics;
+mod bmi;
 mod broken_event;
 pub mod cgroup_charge;
 mod close_races;
@@ -227,6 +228,7 @@ pub fn all() -> Vec<Test> {
         interop::TESTS,
         transfer::TESTS,
         integrity::TESTS,
+        bmi::TESTS,
         dto_failure::TESTS,
         post::TESTS,
         submit::TESTS,

@@ -58,6 +58,7 @@ pub const SMALL: Settings = Settings {
         data: 4,
         control: 4,
     },
+    lend: 24,
     queue: 6,
     rails: 1,
     stripe_from: 4096,

@@ -193,6 +193,50 @@ fn unmatched_messages_do_not_stop_the_other_direction() {
 }
 
 #[test]
+fn a_receive_does_not_wait_behind_unmatched_messages() {
+    for taken in 0..4 {
+        for settings in [SMALL, RAILS] {
+            let mut pair = Pair::new(20 + taken, settings);
+            let sends: Vec<_> = (0..25)
+                .map(|tag| pair.send(CLIENT, tag, b"bytes", 1))
+                .collect();
+            pair.world.run();
+            // Fewer than the credits that a CREDIT message returns of itself.
+            for tag in 0..taken as i32 {
+                pair.receive(SERVER, tag, 5, 1);
+            }
+            pair.world.run();
+            for tag in (taken as i32..25).rev() {
+                let receive = pair.receive(SERVER, tag, 5, 1);
+                pair.world.run();
+                assert!(pair.is_complete(SERVER, receive), "tag {tag}");
+            }
+            assert!(sends.iter().all(|send| pair.is_complete(CLIENT, *send)));
+        }
+    }
+}
+
+#[test]
+fn loans_have_a_limit() {
+    let mut pair = Pair::new(30, SMALL);
+    for tag in 0..200 {
+        pair.send(CLIENT, tag, b"bytes", 1);
+    }
+    pair.world.run();
+    // Its message never comes.
+    pair.receive(SERVER, 1000, 5, 1);
+    pair.world.run();
+    let limit = SMALL.lend + u32::from(SMALL.window.data);
+    let stashed = pair.world.nodes[SERVER].home.stash.len() as u32;
+    assert_eq!(stashed, limit);
+    for tag in 0..200 {
+        pair.receive(SERVER, tag, 5, 1);
+    }
+    pair.world.run();
+    assert!(pair.world.nodes[SERVER].home.stash.is_empty());
+}
+
+#[test]
 fn messages_wait_for_credits_and_go_on() {
     let mut pair = Pair::new(9, SMALL);
     let sends: Vec<_> = (0..30).map(|_| pair.send(CLIENT, 4, b"bytes", 1)).collect();

@@ -12,10 +12,15 @@ use std::time::Duration;
 /// Distribution of times in microseconds.
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Latency {
+    /// Shortest time.
     pub min: f64,
+    /// Median.
     pub median: f64,
+    /// Mean.
     pub mean: f64,
+    /// Time that 99 % do not exceed.
     pub p99: f64,
+    /// Longest time.
     pub max: f64,
 }
 
@@ -26,14 +31,21 @@ const LONGEST_NS: u64 = 3600 * 1_000_000_000;
 pub struct Times(Histogram<u64>);
 
 impl Times {
+    /// Makes an empty histogram.
+    ///
+    /// # Errors
+    /// That of the library.
     pub fn new() -> Result<Self> {
         Ok(Self(Histogram::new_with_bounds(1, LONGEST_NS, 3)?))
     }
 
+    /// Records a time.
     pub fn add(&mut self, time: Duration) {
         self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
+    /// Returns the distribution.
+    #[must_use]
     pub fn latency(&self) -> Latency {
         let us = |ns: u64| ns as f64 / 1000.0;
         Latency {

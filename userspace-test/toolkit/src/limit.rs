@@ -5,8 +5,11 @@ use crate::stop;
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy)]
+/// End of a measurement.
 pub enum Limit {
+    /// After a number of operations.
     Count(u64),
+    /// At a time.
     Until(Instant),
 }
 

@@ -12,6 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Interval between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// Progress of a run. Dropping it removes the bar.
 pub struct Progress {
     what: &'static str,
     start: Instant,

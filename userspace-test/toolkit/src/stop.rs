@@ -43,6 +43,14 @@ pub fn on_signals() -> Result<()> {
     Ok(())
 }
 
+/// Lets the process end with the one that has started it.
+///
+/// # Errors
+/// That of `prctl(2)`.
+pub fn with_parent() -> Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("cannot follow the parent")
+}
+
 /// Returns the signal that requested a stop.
 pub fn signal() -> Option<i32> {
     STOP.get().map(|(signal, _)| *signal)
@@ -91,6 +99,10 @@ pub fn forgive<T>(outcome: Result<T>) -> Result<Option<T>> {
 pub struct Nudge(#[expect(dead_code, reason = "it ends with its drop")] Timer);
 
 impl Nudge {
+    /// Starts for the calling thread.
+    ///
+    /// # Errors
+    /// Those of `sigaction(2)` and `timer_create(2)`.
     pub fn this_thread() -> Result<Self> {
         extern "C" fn nothing(_signal: i32) {}
         // Without SA_RESTART, so that the signal interrupts system calls.

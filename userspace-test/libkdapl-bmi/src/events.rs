@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Passes events of DAT to the engine.
+
+use crate::home::{Request, RECEIVE, SILENT};
+use crate::state::State;
+use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Handle};
+use std::sync::Arc;
+
+impl State {
+    /// Processes an event.
+    pub(crate) fn process(&mut self, event: Event) {
+        match event {
+            Event::Dto(dto) if dto.cookie & RECEIVE != 0 => self.received(&dto),
+            Event::Dto(dto) if dto.cookie == SILENT => {}
+            Event::Dto(DtoEvent { cookie, status, .. }) | Event::RmrBind { cookie, status, .. } => {
+                self.completed(cookie, status == DtoStatus::Success);
+            }
+            Event::ConnectionRequest { cr, .. } => self.requested(cr),
+            Event::Connection { event: ConnectionEvent::Established, ep, .. } => {
+                self.established(ep);
+            }
+            Event::Connection { event, ep, .. } => self.home.connection_ended(ep, event),
+            // A software event wakes the waiter, and says nothing else.
+            Event::Software { .. } | Event::Async { .. } => {}
+        }
+        self.settle();
+    }
+
+    fn received(&mut self, dto: &DtoEvent) {
+        self.make_room();
+        let Self { engine, home, .. } = self;
+        let found = home.connections.of(dto.ep).filter(|_| dto.status == DtoStatus::Success);
+        let Some((rail, ep)) = found else {
+            return home.receives.flushed(dto.cookie);
+        };
+        // The earlier message may be stashed.
+        let mut message = std::mem::take(&mut home.message);
+        if Arc::get_mut(&mut message).is_none() {
+            message = Arc::default();
+        }
+        if let Some(bytes) = Arc::get_mut(&mut message) {
+            let place = (dto.cookie, dto.length as usize);
+            if home.receives.take(ep, place, bytes).is_err() && home.receives.are_own() {
+                // The peer may have sent a message for this receive.
+                return engine.disconnect(home, rail.peer);
+            }
+        }
+        home.message = message.clone();
+        engine.arrived(home, rail, &message);
+    }
+
+    fn completed(&mut self, cookie: u64, success: bool) {
+        let Self { engine, home, .. } = self;
+        match home.requests.try_remove(cookie as usize) {
+            Some(Request::Message(rail, cookie, slot)) => {
+                home.free_slot(slot);
+                engine.completed(home, rail, cookie, success);
+            }
+            Some(Request::Rdma(rail, cookie)) => engine.completed(home, rail, cookie, success),
+            Some(Request::Bind(op)) => home.bind_completed(op, success),
+            None => {}
+        }
+    }
+
+    fn requested(&mut self, cr: Cr) {
+        self.make_room();
+        // Dropping a request rejects it.
+        let Ok(query) = cr.query() else { return };
+        let request = self.home.crs.insert(cr) as u64;
+        self.engine.requested(&mut self.home, request, &query.private_data);
+    }
+
+    fn established(&mut self, ep: Handle) {
+        let Some((rail, ep)) = self.home.connections.of(ep) else { return };
+        let private_data = ep.private_data().unwrap_or_default();
+        self.engine.established(&mut self.home, rail, &private_data);
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Receive buffers.
+//!
+//! All connections share one Shared Receive Queue (SRQ). It has as many receives as its peers may
+//! send messages at once, up to a limit. Above the limit, a message may have to wait at its sender
+//! until a buffer is free, which no consumer can delay: a buffer is posted again before its message
+//! is processed. Over iWARP, a message that finds no receive ends its connection. There, and on
+//! devices without SRQs, each connection has receives of its own.
+
+use super::Adapter;
+use crate::options::Options;
+use libkdapl::{Buffer, CompletionFlags, Ep, Lmr, Privileges, Segment, Srq};
+
+/// Buffers that are registered together.
+const CHUNK: usize = 64;
+
+/// Bit of the cookies of receives.
+pub(crate) const RECEIVE: u64 = 1 << 63;
+
+/// The receive buffers.
+pub(crate) struct Receives {
+    /// Bytes of a buffer.
+    size: usize,
+    chunks: Vec<Lmr>,
+    /// Buffers that are not posted.
+    free: Vec<usize>,
+    srq: Option<Srq>,
+    /// Receives that the SRQ may have, and those that it has.
+    limit: usize,
+    posted: usize,
+}
+
+impl Receives {
+    pub(super) fn new(adapter: &Adapter, options: &Options) -> libkdapl::Result<Self> {
+        let limit = options.shared_receives.min(adapter.limits.raw.max_recv_per_srq);
+        let srq = match adapter.needs_own_receives() {
+            true => None,
+            false => Some(adapter.ia.create_srq(&adapter.pz, limit, 1)?),
+        };
+        Ok(Self {
+            size: options.message as usize,
+            chunks: Vec::new(),
+            free: Vec::new(),
+            srq,
+            limit: limit as usize,
+            posted: 0,
+        })
+    }
+
+    /// Returns the SRQ, if the connections share their receives.
+    pub(super) fn srq(&self) -> Option<&Srq> {
+        self.srq.as_ref()
+    }
+
+    /// Returns whether each connection has receives of its own.
+    pub(crate) fn are_own(&self) -> bool {
+        self.srq.is_none()
+    }
+
+    /// Returns the registered bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.chunks.len() * CHUNK * self.size
+    }
+
+    /// Posts receives for a new connection, the `count`th one, whose peer may send `window`
+    /// messages.
+    pub(super) fn prepare(
+        &mut self,
+        adapter: &Adapter,
+        ep: &Ep,
+        (window, count): (usize, usize),
+    ) -> libkdapl::Result<()> {
+        let wanted = match self.srq {
+            Some(_) => (window * count).min(self.limit).saturating_sub(self.posted),
+            None => window,
+        };
+        for _ in 0..wanted {
+            if self.free.is_empty() {
+                self.add_chunk(adapter)?;
+            }
+            if let Some(buffer) = self.free.pop() {
+                self.posted += 1;
+                self.post(buffer, Some(ep))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_chunk(&mut self, adapter: &Adapter) -> libkdapl::Result<()> {
+        let memory = Buffer::new(CHUNK * self.size)?;
+        let lmr = adapter.ia.register(&adapter.pz, memory, Privileges::LOCAL_WRITE)?;
+        let first = self.chunks.len() * CHUNK;
+        self.chunks.push(lmr);
+        self.free.extend((first..first + CHUNK).rev());
+        Ok(())
+    }
+
+    /// Posts a buffer. One that cannot be posted is free again.
+    fn post(&mut self, buffer: usize, ep: Option<&Ep>) -> libkdapl::Result<()> {
+        let (segments, cookie) = ([self.segment(buffer)], buffer as u64 | RECEIVE);
+        let posted = match (&self.srq, ep) {
+            (Some(srq), _) => srq.post_recv(&segments, cookie),
+            (None, Some(ep)) => ep.post_recv(&segments, cookie, CompletionFlags::default()),
+            (None, None) => {
+                self.free(buffer);
+                return Ok(());
+            }
+        };
+        if posted.is_err() {
+            self.free(buffer);
+        }
+        posted
+    }
+
+    fn free(&mut self, buffer: usize) {
+        self.free.push(buffer);
+        self.posted = self.posted.saturating_sub(1);
+    }
+
+    fn segment(&self, buffer: usize) -> Segment {
+        self.chunks[buffer / CHUNK].segment(buffer % CHUNK * self.size, self.size)
+    }
+
+    /// Copies a message, and posts its buffer again. Returns an error if this is not possible: the
+    /// connection `ep` has ended, or memory is short.
+    pub(crate) fn take(
+        &mut self,
+        ep: &Ep,
+        (cookie, length): (u64, usize),
+        message: &mut Vec<u8>,
+    ) -> libkdapl::Result<()> {
+        let buffer = (cookie & !RECEIVE) as usize;
+        message.resize(length.min(self.size), 0);
+        self.chunks[buffer / CHUNK].buffer().read(buffer % CHUNK * self.size, message);
+        self.post(buffer, Some(ep))
+    }
+
+    /// Takes back a buffer without a message. One of the SRQ is posted again.
+    pub(crate) fn flushed(&mut self, cookie: u64) {
+        // An error frees the buffer, and the next connection posts it.
+        let _ = self.post((cookie & !RECEIVE) as usize, None);
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! RDMA requests.
+
+use super::{DatHome, Parts, Report, Request};
+use crate::bmi::engine::{Cookie, Pieces, Posted, RailId, Rdma, Transfer};
+use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
+
+/// Cookie of requests without an event of their own. If one fails, so does the last one after it.
+pub(crate) const SILENT: u64 = (1 << 62) - 1;
+
+/// An RDMA request.
+struct Piece {
+    local: Vec<Segment>,
+    remote: Segment,
+    /// Byte after the last one that it moves.
+    end: u64,
+}
+
+impl DatHome {
+    /// Posts the RDMA requests of a transfer.
+    pub(super) fn post_transfer(
+        &mut self,
+        rail: RailId,
+        cookie: Cookie,
+        transfer: Transfer,
+    ) -> Posted {
+        let nothing = Posted { requests: 0, next: transfer.from };
+        let (Some(ep), Some(pieces)) = (self.ep(rail), self.pieces(&transfer)) else {
+            return nothing;
+        };
+        let number = self.requests.insert(Request::Rdma(rail, cookie));
+        let dtos = dtos(&pieces, transfer.rdma, number as u64);
+        let posted = ep.submit(&dtos, None).posted;
+        if posted < pieces.len() {
+            self.requests.remove(number);
+            if posted > 0 {
+                // Those that are posted are flushed when the engine closes the rail.
+                self.reports.push_back(Report::Completed(rail, cookie, false));
+            }
+        }
+        match pieces.get(posted.wrapping_sub(1)) {
+            Some(last) => Posted { requests: posted as u16, next: last.end },
+            None => nothing,
+        }
+    }
+
+    /// Divides a range of a message into requests.
+    fn pieces(&mut self, transfer: &Transfer) -> Option<Vec<Piece>> {
+        self.prepare(transfer.op).ok()?;
+        let limits = &self.adapter.limits.raw;
+        let segments = match transfer.rdma {
+            Rdma::Read => limits.max_iov_segments_per_rdma_read,
+            Rdma::Write => limits.max_iov_segments_per_rdma_write,
+        };
+        let held = self.held.get_mut(&transfer.op)?;
+        let (parts, lengths): (Parts, _) = {
+            let parts = held.for_rdma();
+            let lengths = parts.lengths();
+            (parts, lengths)
+        };
+        let segments = (segments as usize).clamp(1, MOST_SEGMENTS);
+        let pieces = Pieces::new(&lengths, &held.remote, transfer.from, transfer.to, segments);
+        let pieces = pieces.take(transfer.requests.into()).map(|piece| Piece {
+            local: parts.segments(piece.fragment, piece.skip as usize, piece.length as usize),
+            remote: Segment {
+                address: piece.address,
+                length: piece.length,
+                context: piece.context,
+            },
+            end: piece.offset + u64::from(piece.length),
+        });
+        let pieces: Vec<_> = pieces.collect();
+        (!pieces.is_empty()).then_some(pieces)
+    }
+}
+
+/// Segments of a request, also of devices that can have more.
+pub(super) const MOST_SEGMENTS: usize = 16;
+
+/// Returns the requests. Only the last one has an event, and the cookie `number`.
+fn dtos(pieces: &[Piece], rdma: Rdma, number: u64) -> Vec<Dto<'_>> {
+    let operation = match rdma {
+        Rdma::Read => DtoOperation::RdmaRead,
+        Rdma::Write => DtoOperation::RdmaWrite,
+    };
+    let last = pieces.len() - 1;
+    let dto = |(index, piece)| {
+        let piece: &Piece = piece;
+        let (cookie, flags) = match index == last {
+            true => (number, CompletionFlags::default()),
+            false => (SILENT, CompletionFlags::SUPPRESS),
+        };
+        Dto::new(operation, &piece.local, Some(piece.remote), cookie, flags)
+    };
+    pieces.iter().enumerate().map(dto).collect()
+}

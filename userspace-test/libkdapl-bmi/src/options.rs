@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Options of an instance.
+
+use crate::bmi::engine::{Config, Window, MAX_RAILS};
+use std::time::Duration;
+
+/// Options of [`Bmi::open`](crate::Bmi::open).
+///
+/// ```
+/// let options = libkdapl_bmi::Options { rails: 2, ..Default::default() };
+/// assert_eq!(options.message, 16 * 1024);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Place of the adapter, in the form of [`Ia::open`](libkdapl::Ia::open): a device, a network
+    /// device or an IP address. `None` for the address of `listen` or the first device whose port
+    /// is up.
+    pub adapter: Option<String>,
+    /// Address to listen at, `kdapl://HOST:PORT`. `None`: peers cannot connect.
+    pub listen: Option<String>,
+    /// Bytes of the largest message on the wire, with its header of 48 bytes: at least 96. The
+    /// smaller value of two peers is used. Longer messages are moved by RDMA.
+    pub message: u32,
+    /// Messages that a peer may send before this side has taken them, at least 1.
+    pub window: u16,
+    /// Connections to each peer, 1 to 4. The smaller number of two peers is used.
+    pub rails: u8,
+    /// Bytes from which on a message is divided over the connections to a peer.
+    pub stripe_from: u64,
+    /// Long messages are read by their receivers, if both sides can do so.
+    pub pull: bool,
+    /// Receives of the shared receive queue.
+    pub shared_receives: u32,
+    /// Time without a message after which a peer is asked for one, and as much again after which
+    /// it is given up.
+    pub silence: Duration,
+    /// Time that a cancelled operation waits for its peer.
+    pub patience: Duration,
+    /// Time after which an attempt to connect fails.
+    pub connect_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            adapter: None,
+            listen: None,
+            message: 16 * 1024,
+            window: 16,
+            rails: 1,
+            stripe_from: 256 * 1024,
+            pull: true,
+            shared_receives: 1024,
+            silence: Duration::from_secs(15),
+            patience: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Receives for control messages on each connection.
+const CONTROL: u16 = 8;
+
+/// Messages beyond the window that a peer may have here, while a receive waits for a later one.
+const LEND: u32 = 1024;
+
+/// Requests for data on each connection, besides messages.
+const RDMA: u16 = 16;
+
+impl Options {
+    /// Returns the parameters of the engine. Its unit of time is a millisecond.
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            instance: fastrand::u64(1..),
+            message: self.message,
+            window: Window { data: self.window, control: CONTROL },
+            lend: LEND,
+            queue: self.window.saturating_add(CONTROL).saturating_add(RDMA),
+            rails: self.rails.min(MAX_RAILS as u8),
+            stripe_from: self.stripe_from,
+            pull: self.pull,
+            silence: milliseconds(self.silence),
+            patience: milliseconds(self.patience),
+        }
+    }
+}
+
+/// Returns a time in the engine's unit.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

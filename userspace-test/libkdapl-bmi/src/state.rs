@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The engine and its home, under one lock.
+
+use crate::bmi::engine::{
+    Bucket, Engine, Entry, Op, OpId, Peer, Post, Storage, LINKS, MAX_CONTEXTS,
+};
+use crate::context::Completion;
+use crate::error::Result;
+use crate::home::{DatHome, Parts, Report};
+use crate::options::{milliseconds, Options};
+use std::time::Instant;
+
+/// Buckets for matching. The number stays, so it is that of a busy server.
+const BUCKETS: usize = 4096;
+
+/// Milliseconds between two ticks of the engine.
+pub(crate) const TICK: u64 = 500;
+
+/// Storage in vectors.
+pub(crate) struct Vectors;
+
+impl Storage for Vectors {
+    type Ops = Vec<Entry<Op, LINKS>>;
+    type Peers = Vec<Entry<Peer, 1>>;
+    type Buckets = Vec<Bucket>;
+}
+
+/// State of a context.
+#[derive(Clone, Copy, Debug, Default)]
+struct ContextState {
+    /// Operations that were not taken.
+    ops: usize,
+    /// Their results are discarded. The context is free after the last one.
+    closing: bool,
+}
+
+/// All of an instance that its lock protects.
+pub(crate) struct State {
+    pub(crate) engine: Engine<Vectors>,
+    pub(crate) home: DatHome,
+    contexts: [ContextState; MAX_CONTEXTS],
+    /// Entries of the engine's storage.
+    ops: usize,
+    peers: usize,
+    /// Entries of operations that a session needs.
+    session: u32,
+    start: Instant,
+    ticked: u64,
+}
+
+impl State {
+    pub(crate) fn new(home: DatHome, options: &Options) -> Result<Self> {
+        let config = options.config();
+        let buckets = vec![Bucket::new(); BUCKETS];
+        Ok(Self {
+            engine: Engine::new(config, Vec::new(), Vec::new(), buckets)?,
+            home,
+            contexts: Default::default(),
+            ops: 0,
+            peers: 0,
+            session: config.window.sum() * u32::from(config.rails),
+            start: Instant::now(),
+            ticked: 0,
+        })
+    }
+
+    /// Makes room for an operation, a peer and a session.
+    pub(crate) fn make_room(&mut self) {
+        while self.engine.room() <= self.session {
+            self.ops = self.ops * 2 + 256;
+            self.engine.grow_ops((0..self.ops).map(|_| Entry::vacant()).collect());
+        }
+        if self.engine.census().1 as usize >= self.peers {
+            self.peers = self.peers * 2 + 16;
+            self.engine.grow_peers((0..self.peers).map(|_| Entry::vacant()).collect());
+        }
+    }
+
+    /// Posts an operation. It may be complete on return.
+    pub(crate) fn post(&mut self, post: Post, parts: Parts, sends: bool) -> Result<OpId> {
+        self.make_room();
+        let limit = self.engine.unexpected_limit();
+        let held = self.home.hold(parts, sends, limit)?;
+        let post = Post { length: held.parts.length() as u64, fragments: held.fragments(), ..post };
+        let id = match self.engine.post(post) {
+            Ok(id) => id,
+            Err(error) => {
+                self.home.release(held, 0);
+                return Err(error.into());
+            }
+        };
+        self.contexts[usize::from(post.context)].ops += 1;
+        self.home.held.insert(id, held);
+        self.engine.start(&mut self.home, id);
+        self.settle();
+        Ok(id)
+    }
+
+    /// Takes the result of an operation.
+    pub(crate) fn test(&mut self, op: OpId, context: u8) -> Option<Completion> {
+        let completion = self.engine.test(op)?;
+        Some(self.complete(completion, context))
+    }
+
+    /// Takes the oldest result of a context.
+    pub(crate) fn test_context(&mut self, context: u8) -> Option<Completion> {
+        let completion = self.engine.test_context(context)?;
+        Some(self.complete(completion, context))
+    }
+
+    fn complete(&mut self, done: crate::bmi::engine::Completion, context: u8) -> Completion {
+        let received = if done.error.is_none() { done.actual as usize } else { 0 };
+        self.home.finish(done.op, received);
+        let state = &mut self.contexts[usize::from(context)];
+        state.ops = state.ops.saturating_sub(1);
+        done.into()
+    }
+
+    /// Closes a context: cancels its operations, and frees it when they have ended.
+    pub(crate) fn close_context(&mut self, context: u8) {
+        self.contexts[usize::from(context)].closing = true;
+        let of_context = |op: &&OpId| self.engine.context_of(**op) == Some(context);
+        let ops: Vec<_> = self.home.held.keys().filter(of_context).copied().collect();
+        for op in ops {
+            self.engine.cancel(&mut self.home, op);
+        }
+        self.settle();
+        self.discard(context);
+    }
+
+    /// Discards the results of a closing context.
+    fn discard(&mut self, context: u8) {
+        while self.test_context(context).is_some() {}
+        let state = &mut self.contexts[usize::from(context)];
+        if state.ops == 0 {
+            *state = ContextState::default();
+            self.engine.close_context(context);
+        }
+    }
+
+    /// Passes all results of requests to the engine.
+    pub(crate) fn settle(&mut self) {
+        let Self { engine, home, .. } = self;
+        while let Some(report) = home.reports.pop_front() {
+            match report {
+                Report::Closed(rail, reason) => engine.closed(home, rail, reason),
+                Report::Completed(rail, cookie, success) => {
+                    engine.completed(home, rail, cookie, success);
+                }
+                Report::Exposed(op, result) => engine.exposed(home, op, result),
+                Report::Withdrawn(op) => engine.withdrawn(home, op),
+            }
+        }
+    }
+
+    /// Discards the results of contexts that are closing.
+    pub(crate) fn discard_closing(&mut self) {
+        for context in 0..MAX_CONTEXTS {
+            if self.contexts[context].closing {
+                self.discard(context as u8);
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        milliseconds(self.start.elapsed())
+    }
+
+    /// Returns the milliseconds until the next tick.
+    pub(crate) fn until_tick(&self) -> u64 {
+        (self.ticked + TICK).saturating_sub(self.now())
+    }
+
+    /// Lets time pass.
+    pub(crate) fn tick(&mut self) {
+        let now = self.now();
+        if now < self.ticked + TICK {
+            return;
+        }
+        self.ticked = now;
+        self.engine.tick(&mut self.home, now);
+        self.settle();
+        let Self { engine, home, .. } = self;
+        home.connections.addresses.retain(|peer, _| engine.phase(*peer).is_some());
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Waiting for events, by one thread at a time.
+//!
+//! A thread that waits for a result waits for events itself, so that a completion wakes it
+//! directly. Other threads sleep until a result is there for them, or until the waiting thread
+//! leaves and one of them takes its place. When no thread of the program has waited for a while,
+//! a thread of the library does, until one of the program asks for its place.
+
+use crate::error::Result;
+use crate::instance::Shared;
+use crate::state::State;
+use libkdapl::Event;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time without a waiting thread of the program after which the library's takes over.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Places where threads sleep: the contexts, and unexpected messages.
+pub(crate) const PLACES: usize = 17;
+
+/// Events that are processed at once.
+const BATCH: usize = 64;
+
+/// Thread that waits for events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Waiter {
+    #[default]
+    Nobody,
+    Program,
+    Library,
+}
+
+/// Waiting and sleeping threads. The lock of the instance protects it.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    waiter: Waiter,
+    /// A thread of the program has asked for the place of the library's thread.
+    asked: bool,
+    /// Times that a thread of the program has waited.
+    waits: u64,
+    sleepers: [usize; PLACES],
+    pub(crate) stopping: bool,
+    /// Room for the events of the waiting thread.
+    events: Vec<Event>,
+}
+
+/// Where threads sleep.
+#[derive(Default)]
+pub(crate) struct Sleepers {
+    places: [Condvar; PLACES],
+    library: Condvar,
+}
+
+/// Lock of an instance.
+pub(crate) type Guard<'a> = MutexGuard<'a, (State, Waiters)>;
+
+/// Locks an instance.
+pub(crate) fn lock(mutex: &Mutex<(State, Waiters)>) -> Guard<'_> {
+    // The state of a thread that has panicked is that of the last complete step of the engine.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Waits until `take` returns a result, or until the time-out (`None`: no limit). With a
+    /// time-out of zero, processes the events that are there.
+    pub(crate) fn wait<T>(
+        &self,
+        place: usize,
+        timeout: Option<Duration>,
+        mut take: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut guard = lock(&self.state);
+        loop {
+            if let Some(result) = take(&mut guard.0) {
+                self.leave(&guard);
+                return Ok(Some(result));
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let expired = left.is_some_and(|left| left.is_zero());
+            if guard.1.waiter == Waiter::Nobody {
+                guard.1.waits += 1;
+                guard = self.wait_for_events(guard, Waiter::Program, left)?;
+                if expired {
+                    let result = take(&mut guard.0);
+                    self.leave(&guard);
+                    return Ok(result);
+                }
+            } else if expired {
+                self.ask(&mut guard);
+                return Ok(None);
+            } else {
+                guard = self.sleep(guard, place, left);
+            }
+        }
+    }
+
+    /// Waits for events, and processes them.
+    fn wait_for_events<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        waiter: Waiter,
+        timeout: Option<Duration>,
+    ) -> Result<Guard<'a>> {
+        let tick = Duration::from_millis(guard.0.until_tick());
+        let timeout = timeout.map_or(tick, |timeout| timeout.min(tick));
+        let mut events = std::mem::take(&mut guard.1.events);
+        guard.1.waiter = waiter;
+        drop(guard);
+        let taken = self.take_events(timeout, &mut events);
+        let mut guard = lock(&self.state);
+        guard.1.waiter = Waiter::Nobody;
+        for event in events.drain(..) {
+            guard.0.process(event);
+        }
+        guard.1.events = events;
+        guard.0.tick();
+        self.announce(&mut guard);
+        taken.map(|()| guard)
+    }
+
+    /// Takes events, the first of which it waits for.
+    fn take_events(&self, timeout: Duration, events: &mut Vec<Event>) -> Result<()> {
+        let first = match timeout {
+            Duration::ZERO => self.evd.dequeue(),
+            _ => self.evd.wait(Some(timeout), 1),
+        };
+        let mut next = first;
+        loop {
+            match next {
+                Ok((event, more)) => {
+                    events.push(event);
+                    if more == 0 || events.len() >= BATCH {
+                        return Ok(());
+                    }
+                }
+                Err(e) if e.is_timeout() || e.is_empty() || e.is_interrupted() => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+            next = self.evd.dequeue();
+        }
+    }
+
+    /// Asks the library's thread for its place.
+    fn ask(&self, guard: &mut Guard<'_>) {
+        if guard.1.waiter == Waiter::Library && !guard.1.asked {
+            // If the queue is full, there are events that wake the thread.
+            let _ = self.evd.post_se(0);
+            guard.1.asked = true;
+        }
+    }
+
+    /// Sleeps until a result is there, or a thread has to wait for events.
+    fn sleep<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        place: usize,
+        timeout: Option<Duration>,
+    ) -> Guard<'a> {
+        self.ask(&mut guard);
+        guard.1.sleepers[place] += 1;
+        let bell = &self.sleepers.places[place];
+        let mut guard = match timeout {
+            Some(timeout) => {
+                let woken = bell.wait_timeout(guard, timeout);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => bell.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        };
+        guard.1.sleepers[place] -= 1;
+        guard
+    }
+
+    /// Wakes the threads for which there are results.
+    pub(crate) fn announce(&self, guard: &mut Guard<'_>) {
+        guard.0.discard_closing();
+        let wakes = std::mem::take(&mut guard.0.home.wakes);
+        for (place, bell) in self.sleepers.places.iter().enumerate() {
+            if wakes & (1 << place) != 0 && guard.1.sleepers[place] > 0 {
+                bell.notify_all();
+            }
+        }
+    }
+
+    /// Lets another thread wait for events in place of this one.
+    fn leave(&self, guard: &Guard<'_>) {
+        if guard.1.waiter != Waiter::Nobody {
+            return;
+        }
+        if let Some(place) = guard.1.sleepers.iter().position(|sleepers| *sleepers > 0) {
+            self.sleepers.places[place].notify_one();
+        }
+    }
+
+    /// Waits for events while no thread of the program does. Runs in the library's thread.
+    pub(crate) fn run(self: Arc<Self>) {
+        let mut guard = lock(&self.state);
+        while !guard.1.stopping {
+            let waits = guard.1.waits;
+            if guard.1.waiter == Waiter::Nobody && !guard.1.asked {
+                guard = match self.wait_for_events(guard, Waiter::Library, None) {
+                    Ok(guard) => guard,
+                    Err(_) => return,
+                };
+                if !guard.1.asked {
+                    continue;
+                }
+            }
+            guard.1.asked = false;
+            self.leave(&guard);
+            guard = self.pause(guard, waits);
+        }
+    }
+
+    /// Sleeps until no thread of the program has waited for a while.
+    fn pause<'a>(&'a self, mut guard: Guard<'a>, mut waits: u64) -> Guard<'a> {
+        loop {
+            let slept = self.sleepers.library.wait_timeout(guard, PAUSE);
+            guard = slept.unwrap_or_else(PoisonError::into_inner).0;
+            let idle = guard.1.waiter == Waiter::Nobody && guard.1.waits == waits;
+            if idle || guard.1.stopping {
+                return guard;
+            }
+            waits = guard.1.waits;
+        }
+    }
+
+    /// Ends the library's thread.
+    pub(crate) fn stop(&self) {
+        lock(&self.state).1.stopping = true;
+        self.sleepers.library.notify_all();
+        let _ = self.evd.post_se(0);
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! BMI by `libkdapl-bmi`, between two instances.
+
+use super::tests;
+use crate::context::Context;
+use crate::expect::same;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl_bmi::{Bmi, Completion, Failure, Memory, Op, Options, Part, Peer, Unexpected};
+use std::time::Duration;
+
+tests! {
+    #[Address, Link, Transport]
+    lengths, 120, "BMI moves messages of 0 bytes to 1 MiB in both directions, also by reads";
+    #[Long, Transport]
+    up_to_64_mib, 300, "BMI moves messages of up to 64 MiB (128 KiB over a spoilt link)";
+    #[Link, Transport]
+    lists, 60, "BMI moves lists of 64 regions into one, and one into 64, of registered and other memory";
+    #[Link, Transport]
+    unexpected, 60, "Unexpected messages name their sender, arrive in order, and can be answered";
+    #[Transport]
+    unmatched, 60, "Forty messages without a receive stop no message in the other direction";
+}
+
+/// An instance with a context.
+pub struct Side {
+    pub context: libkdapl_bmi::Context,
+    pub bmi: Bmi,
+    patience: Duration,
+}
+
+/// Two instances: one that listens, and one that connects to it.
+pub struct Sides {
+    pub server: Side,
+    pub client: Side,
+    /// The server, at the client.
+    pub peer: Peer,
+}
+
+/// Returns the address of a server on a port of its own.
+pub fn address(context: &Context) -> String {
+    let place = std::net::SocketAddr::new(context.server_address(), context.port() as u16);
+    format!("kdapl://{place}")
+}
+
+impl Side {
+    pub fn open(context: &Context, host: &crate::hosts::Host, options: &Options) -> Result<Self> {
+        let options = Options { adapter: Some(host.device.clone()), ..options.clone() };
+        let bmi = host.inside(|| Bmi::open(&options))??;
+        Ok(Self { context: bmi.open_context()?, bmi, patience: context.patience() })
+    }
+
+    /// Allocates memory with random bytes.
+    pub fn random(&self, context: &Context, length: usize) -> Result<Memory> {
+        let memory = self.bmi.alloc(length.max(1))?;
+        memory.buffer().write(0, &super::connect::random(context, length));
+        Ok(memory)
+    }
+
+    /// Returns the result of an operation, which completes.
+    pub fn result(&self, op: Op) -> Result<Completion> {
+        let completion = self.context.wait_for(op, Some(self.patience))?;
+        completion.context("the operation does not complete")
+    }
+
+    /// Checks that an operation succeeds, with so many bytes.
+    pub fn done(&self, op: Op, length: usize) -> Result<()> {
+        let completion = self.result(op)?;
+        completion.result.with_context(|| format!("{completion:?}"))?;
+        same("bytes of the message", completion.length, length as u64)
+    }
+
+    /// Checks that an operation fails.
+    pub fn failed(&self, op: Op, failure: Failure) -> Result<()> {
+        same("result", self.result(op)?.result, Err(failure))
+    }
+
+    /// Returns the next unexpected message.
+    pub fn unexpected(&self) -> Result<Unexpected> {
+        let mut taken = self.bmi.wait_unexpected(1, Some(self.patience))?;
+        taken.pop().context("there is no unexpected message")
+    }
+}
+
+impl Sides {
+    pub fn open(context: &Context, options: &Options) -> Result<Self> {
+        let address = address(context);
+        let listening = Options { listen: Some(address.clone()), ..options.clone() };
+        let server = Side::open(context, &context.server, &listening)?;
+        let client = Side::open(context, &context.client, options)?;
+        let peer = client.bmi.lookup(&address)?;
+        Ok(Self { server, client, peer })
+    }
+
+    /// Lets the server know the client. Returns the client at the server.
+    pub fn greet(&self) -> Result<Peer> {
+        let op = self.client.context.send_unexpected(&self.peer, 0, &[], 0)?;
+        let message = self.server.unexpected()?;
+        self.client.done(op, 0)?;
+        Ok(message.peer)
+    }
+}
+
+/// Returns all bytes of a memory's first part.
+pub fn bytes(memory: &Memory, length: usize) -> Vec<u8> {
+    memory.buffer().to_vec(0, length)
+}
+
+/// Sends a message from one side to the other, and compares the bytes.
+pub fn transfer(
+    context: &Context,
+    (from, to): (&Side, &Peer),
+    (at, source): (&Side, &Peer),
+    length: usize,
+) -> Result<()> {
+    let (sent, got) = (from.random(context, length)?, at.bmi.alloc(length.max(1) + 8)?);
+    let receive = at.context.receive(source, 7, &[got.whole()], 0)?;
+    let send = from.context.send(to, 7, &[sent.part(0, length)], 0)?;
+    at.done(receive, length)?;
+    from.done(send, length)?;
+    ensure!(bytes(&sent, length) == bytes(&got, length), "wrong bytes of {length}");
+    same("bytes after the message", got.buffer().to_vec(length, 8), vec![0; 8])
+}
+
+/// Options of both ways to move long messages.
+pub fn ways() -> [Options; 2] {
+    [true, false].map(|pull| Options { pull, ..Options::default() })
+}
+
+fn both_ways(context: &Context, lengths: &[usize]) -> Result<()> {
+    for options in ways() {
+        if options.pull && context.loses_reads() {
+            continue;
+        }
+        let sides = Sides::open(context, &options)?;
+        let back = sides.greet()?;
+        let (client, server) = ((&sides.client, &sides.peer), (&sides.server, &back));
+        for length in lengths {
+            transfer(context, client, server, *length)
+                .with_context(|| format!("to the server, pull {}", options.pull))?;
+            transfer(context, server, client, *length)
+                .with_context(|| format!("to the client, pull {}", options.pull))?;
+        }
+    }
+    Ok(())
+}
+
+fn lengths(context: &Context) -> Result<()> {
+    let limit = 16 * 1024 - 48;
+    let most = if context.link_is_spoilt() { 50_000 } else { 1 << 20 };
+    both_ways(context, &[0, 1, 100, 4096, limit - 1, limit, limit + 1, 40_000, most])
+}
+
+fn up_to_64_mib(context: &Context) -> Result<()> {
+    match context.link_is_spoilt() {
+        true => both_ways(context, &[128 << 10]),
+        false => both_ways(context, &[(4 << 20) + 1, 64 << 20]),
+    }
+}
+
+fn lists(context: &Context) -> Result<()> {
+    const REGIONS: usize = 64;
+    const LENGTH: usize = 4096;
+    for options in ways() {
+        if options.pull && context.loses_reads() {
+            continue;
+        }
+        let sides = Sides::open(context, &options)?;
+        let back = sides.greet()?;
+        let (client, server) = (&sides.client, &sides.server);
+        // Regions that do not touch, in another order than in memory.
+        let spread = client.random(context, 2 * REGIONS * LENGTH)?;
+        let region = |index: usize| spread.part((index * 37 % REGIONS) * 2 * LENGTH, LENGTH);
+        let regions: Vec<Part> = (0..REGIONS).map(region).collect();
+        let whole = server.bmi.alloc(REGIONS * LENGTH)?;
+        let receive = server.context.receive(&back, 1, &[whole.whole()], 0)?;
+        let send = client.context.send(&sides.peer, 1, &regions, 0)?;
+        server.done(receive, REGIONS * LENGTH)?;
+        client.done(send, REGIONS * LENGTH)?;
+        let sent = spread.buffer().to_vec(0, 2 * REGIONS * LENGTH);
+        for index in 0..REGIONS {
+            let from = (index * 37 % REGIONS) * 2 * LENGTH;
+            let got = whole.buffer().to_vec(index * LENGTH, LENGTH);
+            ensure!(got == sent[from..from + LENGTH], "region {index} to the server");
+        }
+        // And back, to other memory that is not registered.
+        let mut plain = vec![0_u8; REGIONS * LENGTH];
+        let start = std::ptr::NonNull::new(plain.as_mut_ptr()).context("an address")?;
+        let part = |index: usize| {
+            // SAFETY: `plain` lives, and is not used, until the receive has completed.
+            unsafe { Part::borrowed(start.add((REGIONS - 1 - index) * LENGTH), LENGTH) }
+        };
+        let parts: Vec<Part> = (0..REGIONS).map(part).collect();
+        let receive = client.context.receive(&sides.peer, 2, &parts, 0)?;
+        let send = server.context.send(&back, 2, &[whole.whole()], 0)?;
+        client.done(receive, REGIONS * LENGTH)?;
+        server.done(send, REGIONS * LENGTH)?;
+        for (index, got) in plain.rchunks(LENGTH).enumerate() {
+            let sent = whole.buffer().to_vec(index * LENGTH, LENGTH);
+            ensure!(got == sent, "region {index} to the client");
+        }
+    }
+    Ok(())
+}
+
+fn unexpected(context: &Context) -> Result<()> {
+    let sides = Sides::open(context, &Options::default())?;
+    let memory = sides.client.random(context, sides.client.bmi.unexpected_limit())?;
+    let mut sends = Vec::new();
+    for tag in 0..10 {
+        let part = memory.part(0, memory.length() >> tag);
+        sends.push(sides.client.context.send_unexpected(&sides.peer, tag, &[part], 0)?);
+    }
+    for tag in 0..10 {
+        let message = sides.server.unexpected()?;
+        same("tag", message.tag, tag)?;
+        same("bytes", message.bytes(), &bytes(&memory, memory.length() >> tag)[..])?;
+        let from = message.peer.address().context("an address")?;
+        ensure!(from.starts_with("kdapl://"), "the sender is {from}");
+        let answer = sides.server.context.send(&message.peer, tag, &[], 0)?;
+        let receive = sides.client.context.receive(&sides.peer, tag, &[], 0)?;
+        sides.client.done(receive, 0)?;
+        sides.server.done(answer, 0)?;
+    }
+    for (tag, send) in sends.into_iter().enumerate() {
+        sides.client.done(send, memory.length() >> tag)?;
+    }
+    let long = sides.client.bmi.alloc(memory.length() + 1)?;
+    match sides.client.context.send_unexpected(&sides.peer, 0, &[long.whole()], 0) {
+        Err(libkdapl_bmi::Error::Post(Failure::TooLong)) => Ok(()),
+        other => bail!("a long unexpected message: {other:?}"),
+    }
+}
+
+fn unmatched(context: &Context) -> Result<()> {
+    let sides = Sides::open(context, &Options::default())?;
+    let back = sides.greet()?;
+    let (client, server) = (&sides.client, &sides.server);
+    let memory = client.random(context, 40 * 100)?;
+    let sends: Vec<Op> = (0..40)
+        .map(|tag| {
+            client.context.send(&sides.peer, tag, &[memory.part(100 * tag as usize, 100)], 0)
+        })
+        .collect::<libkdapl_bmi::Result<_>>()?;
+    for length in [10, 100_000] {
+        transfer(context, (server, &back), (client, &sides.peer), length)?;
+    }
+    let got = server.bmi.alloc(100)?;
+    // In another order.
+    for tag in (0..40).rev() {
+        let receive = server.context.receive(&back, tag, &[got.whole()], 0)?;
+        server.done(receive, 100)?;
+        let sent = memory.buffer().to_vec(100 * tag as usize, 100);
+        ensure!(bytes(&got, 100) == sent, "wrong bytes of tag {tag}");
+    }
+    for send in sends {
+        client.done(send, 100)?;
+    }
+    Ok(())
+}
