@@ -78,7 +78,7 @@ check-all: ## run Debian's uDAPL programs over the provider with all counts, on 
 fuzz: ## search for programs that crash the kernel, guided by coverage (HOURS= or MINUTES=, default 10 minutes)
 	@$(VM)/fuzz $(if $(HOURS),--hours $(HOURS),--minutes $(or $(MINUTES),10))
 
-install: ## install the module for the running kernel, kdapltest, libkdat, the provider for libdat2, manual pages, headers and crate for consumers (INSTALL_MOD_PATH=, PREFIX=)
+install: ## install the module for the running kernel, the tools, libkdat, libkdapl_bmi, the provider for libdat2, manual pages, headers and crate for consumers (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)' '$(KERNEL)'
 
 clean: ## remove what was built in the checkout

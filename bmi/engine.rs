@@ -129,8 +129,8 @@ pub(crate) struct Config {
     /// Receives that the home posts for each rail before it connects or accepts. A receive is
     /// posted again, or another one, before its message is passed to the engine.
     pub(crate) window: Window,
-    /// Messages of each rail beyond the window that a peer may have here, while a receive waits for a
-    /// later one.
+    /// Messages of each rail that a peer may have here beyond the window, while a receive waits for
+    /// a later one.
     pub(crate) lend: u32,
     /// Requests that the send queue of a rail can hold.
     pub(crate) queue: u16,

@@ -53,6 +53,12 @@ impl<S: Storage> Engine<S> {
         Some(completion)
     }
 
+    /// Returns whether an operation is complete, without an error.
+    pub(crate) fn has_succeeded(&self, id: OpId) -> bool {
+        self.op(id)
+            .is_some_and(|op| op.state == State::Complete && op.error.is_none())
+    }
+
     /// Takes the oldest result of a context; `None` if there is none.
     pub(crate) fn test_context(&mut self, context: u8) -> Option<Completion> {
         let list = self.shared.complete.get(usize::from(context))?;

@@ -3,7 +3,7 @@
 
 use crate::sample::Sample;
 use crate::{
-    connect, crowd, kernel_ping, memory, nvme, ping, pipelines, polling, posts, scale, tenant,
+    bmi, connect, crowd, kernel_ping, memory, nvme, ping, pipelines, polling, posts, scale, tenant,
     transfer, udapl, uring, wakeups,
 };
 use anyhow::{bail, Result};
@@ -92,6 +92,12 @@ pub const ALL: &[Benchmark] = &[
         about: "memory of an EVD and of an event, and allocations",
         processors: &[1],
         run: memory::run,
+    },
+    Benchmark {
+        name: "bmi",
+        about: "messages of BMI, compared with the same transfers by bare Endpoints",
+        processors: &[1],
+        run: bmi::run,
     },
     Benchmark {
         name: "crowd",

@@ -6,6 +6,7 @@
 //! each line; `report` makes a table, a JSON file and a chart of the samples of several boots.
 
 mod benchmark;
+mod bmi;
 mod chart;
 mod connect;
 mod crowd;

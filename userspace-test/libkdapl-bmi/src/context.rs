@@ -6,13 +6,31 @@ use crate::error::{Error, Failure, Result};
 use crate::home::Parts;
 use crate::instance::{Peer, Shared};
 use crate::memory::Part;
-use crate::wait::lock;
+use crate::state::State;
+use crate::wait::{lock, UNEXPECTED_PLACE};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Longest time that a new context waits for the end of another one.
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// An operation that was posted. It has to be taken by one of the waits of its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op(pub(crate) OpId);
+
+impl Op {
+    /// Returns the operation as a number other than 0, for interfaces that have numbers only.
+    #[must_use]
+    pub fn to_raw(self) -> u64 {
+        self.0 .0.raw()
+    }
+
+    /// Returns the operation of a number. It may be one that does not exist.
+    #[must_use]
+    pub fn from_raw(raw: u64) -> Self {
+        Self(OpId(engine::Key::from_raw(raw)))
+    }
+}
 
 /// Result of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +67,11 @@ pub struct Context {
 
 impl Context {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
-        let number = lock(&shared.state).0.engine.open_context().ok_or(Error::Contexts)?;
+        let waits = lock(&shared.state).0.has_closing_context();
+        // Contexts that are closing wait for the ends of their operations.
+        let timeout = if waits { CLOSING } else { Duration::ZERO };
+        let open = |state: &mut State| state.engine.open_context();
+        let number = shared.wait(UNEXPECTED_PLACE, Some(timeout), open)?.ok_or(Error::Contexts)?;
         Ok(Self { shared: shared.clone(), number })
     }
 
@@ -141,6 +163,19 @@ impl Context {
             (!done.is_empty()).then_some(done)
         });
         Ok(taken?.unwrap_or_default())
+    }
+
+    /// Takes the result of an operation that has succeeded already, without processing events.
+    #[must_use]
+    pub fn take_successful(&self, op: Op) -> Option<Completion> {
+        let mut guard = lock(&self.shared.state);
+        guard.0.test_successful(op.0, self.number)
+    }
+
+    /// Returns whether an operation belongs to this context and was not taken.
+    #[must_use]
+    pub fn has(&self, op: Op) -> bool {
+        lock(&self.shared.state).0.engine.context_of(op.0) == Some(self.number)
     }
 
     /// Cancels an operation, which has to be taken nevertheless. It completes with

@@ -9,7 +9,7 @@ use crate::home::DatHome;
 use crate::memory::Memory;
 use crate::options::Options;
 use crate::state::State;
-use crate::wait::{lock, Sleepers, Waiters, PLACES};
+use crate::wait::{lock, Sleepers, Waiters, UNEXPECTED_PLACE};
 use libkdapl::{Evd, Psp};
 use std::fmt;
 use std::net::SocketAddr;
@@ -132,7 +132,7 @@ impl Bmi {
         timeout: Option<Duration>,
     ) -> Result<Vec<Unexpected>> {
         let shared = &self.shared;
-        let taken = shared.wait(PLACES - 1, timeout, |state| {
+        let taken = shared.wait(UNEXPECTED_PLACE, timeout, |state| {
             let mut taken = Vec::new();
             while taken.len() < most {
                 let Some(message) = state.engine.take_unexpected(&mut state.home) else { break };
@@ -222,6 +222,12 @@ impl PartialEq for Peer {
 }
 
 impl Eq for Peer {}
+
+impl std::hash::Hash for Peer {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
 
 /// A message for which no receive was posted.
 #[derive(Clone, Debug)]

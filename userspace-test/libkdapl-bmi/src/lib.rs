@@ -46,5 +46,6 @@ mod wait;
 pub use context::{Completion, Context, Op};
 pub use error::{Error, Failure, Result};
 pub use instance::{Bmi, Peer, Unexpected};
+pub use libkdapl::{Error as DatError, Type};
 pub use memory::{Memory, Part};
 pub use options::Options;

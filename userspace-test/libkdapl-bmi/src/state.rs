@@ -6,7 +6,7 @@ use crate::bmi::engine::{
 };
 use crate::context::Completion;
 use crate::error::Result;
-use crate::home::{DatHome, Parts, Report};
+use crate::home::{DatHome, Parts, Report, UNEXPECTED};
 use crate::options::{milliseconds, Options};
 use std::time::Instant;
 
@@ -102,6 +102,11 @@ impl State {
         Some(self.complete(completion, context))
     }
 
+    /// Takes the result of an operation, if it has succeeded.
+    pub(crate) fn test_successful(&mut self, op: OpId, context: u8) -> Option<Completion> {
+        self.engine.has_succeeded(op).then(|| self.test(op, context))?
+    }
+
     /// Takes the oldest result of a context.
     pub(crate) fn test_context(&mut self, context: u8) -> Option<Completion> {
         let completion = self.engine.test_context(context)?;
@@ -134,8 +139,14 @@ impl State {
         let state = &mut self.contexts[usize::from(context)];
         if state.ops == 0 {
             *state = ContextState::default();
+            self.home.wakes |= UNEXPECTED;
             self.engine.close_context(context);
         }
+    }
+
+    /// Returns whether a context waits for the ends of its operations.
+    pub(crate) fn has_closing_context(&self) -> bool {
+        self.contexts.iter().any(|context| context.closing)
     }
 
     /// Passes all results of requests to the engine.

@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Places where threads sleep: the contexts, and unexpected messages.
-pub(crate) const PLACES: usize = 17;
+const PLACES: usize = 17;
+
+/// Place of threads that wait for unexpected messages, or for a free context.
+pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
 
 /// Events that are processed at once.
 const BATCH: usize = 64;

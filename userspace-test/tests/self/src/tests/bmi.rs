@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! BMI by `libkdapl-bmi`, between two instances.
 
+pub mod ends;
+pub mod hostile;
+pub mod scale;
+pub mod tool;
+
 use super::tests;
 use crate::context::Context;
 use crate::expect::same;

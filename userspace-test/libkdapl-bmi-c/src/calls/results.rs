@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Results of operations, and unexpected messages.
+
+use super::posts::array;
+use super::{number, returned, store};
+use crate::errors::{self, EINVAL};
+use crate::header::BMI_unexpected_info;
+use crate::library::{self, Library};
+use libkdapl_bmi::{Completion, Op, Unexpected};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::time::Duration;
+
+/// Where results go. Pointers may be NULL.
+#[derive(Clone, Copy)]
+struct Places {
+    count: *mut c_int,
+    errors: *mut i32,
+    sizes: *mut i64,
+    users: *mut *mut c_void,
+}
+
+impl Places {
+    /// Stores the results.
+    ///
+    /// # Safety
+    /// There is room for them.
+    unsafe fn store(self, done: &[Completion]) {
+        for (index, completion) in done.iter().enumerate() {
+            let error = completion.result.err().map_or(0, |failure| -errors::of_failure(failure));
+            // SAFETY: As above.
+            unsafe {
+                store(self.errors, index, error);
+                store(self.sizes, index, completion.length as i64);
+                store(self.users, index, completion.user as *mut c_void);
+            }
+        }
+        // SAFETY: As above.
+        unsafe { store(self.count, 0, done.len() as c_int) };
+    }
+}
+
+/// Returns the time of a wait; negative numbers are no limit.
+fn idle(milliseconds: c_int) -> Option<Duration> {
+    u64::try_from(milliseconds).ok().map(Duration::from_millis)
+}
+
+#[no_mangle]
+extern "C" fn BMI_test(
+    id: i64,
+    count: *mut c_int,
+    error: *mut i32,
+    size: *mut i64,
+    user: *mut *mut c_void,
+    idle_ms: c_int,
+    context: i64,
+) -> c_int {
+    let places = Places { count, errors: error, sizes: size, users: user };
+    returned(library::get().and_then(|library| {
+        let context = library.context(context)?;
+        if count.is_null() || !context.has(Op::from_raw(id as u64)) {
+            return Err(EINVAL);
+        }
+        let done = context.wait_for(Op::from_raw(id as u64), idle(idle_ms)).map_err(number)?;
+        // SAFETY: The program has room for a result.
+        unsafe { places.store(done.as_slice()) };
+        Ok(0)
+    }))
+}
+
+#[no_mangle]
+extern "C" fn BMI_testsome(
+    incount: c_int,
+    ids: *mut i64,
+    count: *mut c_int,
+    indices: *mut c_int,
+    errors: *mut i32,
+    sizes: *mut i64,
+    users: *mut *mut c_void,
+    idle_ms: c_int,
+    context: i64,
+) -> c_int {
+    let places = Places { count, errors, sizes, users };
+    returned(library::get().and_then(|library| {
+        let context = library.context(context)?;
+        // SAFETY: The program's array has `incount` entries.
+        let ids = unsafe { array(ids.cast_const(), incount) }?;
+        if count.is_null() {
+            return Err(EINVAL);
+        }
+        let ops: HashMap<Op, usize> = ids
+            .iter()
+            .enumerate()
+            .filter(|(_, id)| **id != 0)
+            .map(|(index, id)| (Op::from_raw(*id as u64), index))
+            .collect();
+        let all: Vec<Op> = ops.keys().copied().collect();
+        if !all.iter().all(|op| context.has(*op)) {
+            return Err(EINVAL);
+        }
+        let done = match all.as_slice() {
+            [] => Vec::new(),
+            all => context.wait_for_some(all, idle(idle_ms)).map_err(number)?,
+        };
+        for (place, completion) in done.iter().enumerate() {
+            let index = ops.get(&completion.op).copied().unwrap_or_default();
+            // SAFETY: The program has room for `incount` results.
+            unsafe { store(indices, place, index as c_int) };
+        }
+        // SAFETY: As above.
+        unsafe { places.store(&done) };
+        Ok(0)
+    }))
+}
+
+#[no_mangle]
+extern "C" fn BMI_testcontext(
+    incount: c_int,
+    ids: *mut i64,
+    count: *mut c_int,
+    errors: *mut i32,
+    sizes: *mut i64,
+    users: *mut *mut c_void,
+    idle_ms: c_int,
+    context: i64,
+) -> c_int {
+    let places = Places { count, errors, sizes, users };
+    returned(library::get().and_then(|library| {
+        let context = library.context(context)?;
+        let most = usize::try_from(incount).ok().filter(|most| *most > 0).ok_or(EINVAL)?;
+        if count.is_null() {
+            return Err(EINVAL);
+        }
+        let done = context.wait(most, idle(idle_ms)).map_err(number)?;
+        for (place, completion) in done.iter().enumerate() {
+            // SAFETY: The program has room for `incount` results.
+            unsafe { store(ids, place, completion.op.to_raw() as i64) };
+        }
+        // SAFETY: As above.
+        unsafe { places.store(&done) };
+        Ok(0)
+    }))
+}
+
+#[no_mangle]
+extern "C" fn BMI_testunexpected(
+    incount: c_int,
+    count: *mut c_int,
+    info: *mut BMI_unexpected_info,
+    idle_ms: c_int,
+) -> c_int {
+    returned(library::get().and_then(|library| {
+        let most = usize::try_from(incount).ok().filter(|most| *most > 0).ok_or(EINVAL)?;
+        if count.is_null() || info.is_null() {
+            return Err(EINVAL);
+        }
+        let taken = library.bmi.wait_unexpected(most, idle(idle_ms)).map_err(number)?;
+        for (place, message) in taken.iter().enumerate() {
+            // SAFETY: The program has room for `incount` messages.
+            unsafe { store(info, place, described(&library, message)) };
+        }
+        // SAFETY: As above.
+        unsafe { store(count, 0, taken.len() as c_int) };
+        Ok(0)
+    }))
+}
+
+/// Describes a message to C, in a buffer of its own.
+fn described(library: &Library, message: &Unexpected) -> BMI_unexpected_info {
+    let bytes = message.bytes();
+    // SAFETY: malloc() takes any length. At least one byte, so that only an error is NULL.
+    let buffer = unsafe { libc::malloc(bytes.len().max(1)) };
+    let mut info = BMI_unexpected_info {
+        error_code: 0,
+        addr: library.addresses().of(&message.peer, library.counts_references),
+        buffer,
+        size: bytes.len() as i64,
+        tag: message.tag,
+    };
+    if buffer.is_null() {
+        (info.error_code, info.size) = (-errors::ENOMEM, 0);
+    } else {
+        // SAFETY: The buffer is new, and has as many bytes.
+        unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+    info
+}
+
+#[no_mangle]
+extern "C" fn BMI_unexpected_free(_address: i64, buffer: *mut c_void) -> c_int {
+    // SAFETY: The buffer is one of `described`, or NULL.
+    unsafe { libc::free(buffer) };
+    0
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Peers that speak `kdapl` and not BMI: anything in private data and in messages.
+
+use super::super::connect::random;
+use super::super::tests;
+use super::{transfer, Sides};
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::same;
+use anyhow::{bail, Result};
+use libkdapl::{CompletionFlags, ConnectionEvent, Event};
+use libkdapl_bmi::Options;
+
+tests! {
+    #[Transport]
+    private_data, 60, "A BMI server refuses requests with malformed private data, and serves on";
+    #[Transport]
+    messages, 120, "A BMI server ends the connection of a peer with malformed messages, and no other";
+}
+
+/// Private data of a peer whose messages may be long.
+fn hello() -> Vec<u8> {
+    let mut bytes = b"KBMI".to_vec();
+    bytes.extend([1, 48, 1, 0]);
+    bytes.extend(1_u32.to_le_bytes());
+    bytes.extend(16384_u32.to_le_bytes());
+    bytes.extend(16_u16.to_le_bytes());
+    bytes.extend(8_u16.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(7_u64.to_le_bytes());
+    bytes.extend([0; 16]);
+    bytes
+}
+
+/// Connects to the server. Returns the event, and the end.
+fn connect(context: &Context, sides: &Sides, hello: &[u8]) -> Result<(ConnectionEvent, End)> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    for slot in 0..8 {
+        end.ep.post_recv(&[end.lmr.segment(slot * 256, 256)], 0, CompletionFlags::default())?;
+    }
+    let address = sides.server.bmi.address().unwrap_or_default();
+    let port: u16 = address.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
+    end.ep.connect(context.server_address(), port.into(), Some(context.patience()), hello)?;
+    match context.next(&end.connect)? {
+        Event::Connection { event, .. } => Ok((event, end)),
+        other => bail!("{other}"),
+    }
+}
+
+fn private_data(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
+    let sides = Sides::open(context, &Options::default())?;
+    let back = sides.greet()?;
+    let mut other_version = hello();
+    other_version[4] = 2;
+    let mut no_window = hello();
+    no_window[16..18].fill(0);
+    let mut small = hello();
+    small[12..16].copy_from_slice(&10_u32.to_le_bytes());
+    let mut unknown_rail = hello();
+    unknown_rail[6..8].copy_from_slice(&[4, 3]);
+    let cases = [
+        vec![],
+        hello()[..12].to_vec(),
+        random(context, 48),
+        other_version,
+        no_window,
+        small,
+        unknown_rail,
+    ];
+    for private_data in cases {
+        let (event, _) = connect(context, &sides, &private_data)?;
+        same("answer", event, ConnectionEvent::PeerRejected)?;
+        transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 1000)?;
+    }
+    let (event, _) = connect(context, &sides, &hello())?;
+    same("answer to a valid request", event, ConnectionEvent::Established)
+}
+
+/// Returns a header.
+fn header(kind: u8, length: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 48];
+    bytes[0] = kind;
+    bytes[16..24].copy_from_slice(&length.to_le_bytes());
+    bytes
+}
+
+fn messages(context: &Context) -> Result<()> {
+    let sides = Sides::open(context, &Options::default())?;
+    let back = sides.greet()?;
+    let mut late = header(8, 0);
+    late[8..12].copy_from_slice(&99_u32.to_le_bytes());
+    let mut rich = header(8, 0);
+    rich[2..4].copy_from_slice(&1000_u16.to_le_bytes());
+    let mut flagged = header(8, 0);
+    flagged[1] = 0xff;
+    let mut described = header(3, u64::MAX);
+    described[6..8].copy_from_slice(&1_u16.to_le_bytes());
+    described.extend([0xff; 16]);
+    let cases = [
+        vec![0; 1],
+        random(context, 48)[..47].to_vec(),
+        header(0, 0),
+        header(200, 0),
+        header(1, 5),
+        header(3, 0),
+        late,
+        rich,
+        flagged,
+        described,
+    ];
+    for message in cases {
+        let (event, end) = connect(context, &sides, &hello())?;
+        same("answer", event, ConnectionEvent::Established)?;
+        end.lmr.buffer().write(4096, &message);
+        end.ep.post_send(&[end.lmr.segment(4096, message.len())], 1, CompletionFlags::default())?;
+        let ended = ended(context, &end)?;
+        same("end", context.ends_of_traffic().contains(&ended), true)?;
+        transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 100_000)?;
+    }
+    Ok(())
+}
+
+/// Returns the event that ends a connection.
+fn ended(context: &Context, end: &End) -> Result<ConnectionEvent> {
+    loop {
+        if let Event::Connection { event, .. } = context.next(&end.connect)? {
+            return Ok(event);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Many peers, many threads, and several connections to a peer.
+
+use super::super::tests;
+use super::{bytes, transfer, Sides};
+use crate::context::Context;
+use crate::expect::same;
+use anyhow::{ensure, Context as _, Result};
+use libkdapl_bmi::{Options, Peer};
+
+tests! {
+    #[Long]
+    thousand_peers, 600, "A BMI server has 1,000 peers in less than 20 MiB of registered memory";
+    #[Link, Transport]
+    rails, 120, "BMI divides messages over four connections, and keeps their order";
+    #[Transport]
+    threads, 120, "Each of eight threads gets the results of its own BMI context";
+}
+
+/// Registered memory that a server may use for messages.
+const MEMORY: usize = 20 << 20;
+
+fn thousand_peers(context: &Context) -> Result<()> {
+    let count = context.count(10_000).clamp(100, 1000);
+    let sides = Sides::open(context, &Options::default())?;
+    let server_address = sides.server.bmi.address().context("an address")?;
+    let mut peers: Vec<(Peer, Peer)> = Vec::new();
+    for number in 0..count {
+        let peer = sides.client.bmi.lookup(&server_address)?;
+        let send = sides.client.context.send_unexpected(&peer, number as i32, &[], 0)?;
+        let message = sides.server.unexpected()?;
+        same("tag", message.tag, number as i32)?;
+        sides.client.done(send, 0)?;
+        peers.push((peer, message.peer));
+    }
+    let registered = sides.server.bmi.registered();
+    ensure!(registered < MEMORY, "{registered} bytes are registered for {count} peers");
+    // All of them send at once.
+    let memory = sides.client.random(context, 1000)?;
+    let mut ops = Vec::new();
+    for (to, from) in &peers {
+        let got = sides.server.bmi.alloc(1000)?;
+        let receive = sides.server.context.receive(from, 1, &[got.whole()], 0)?;
+        let send = sides.client.context.send(to, 1, &[memory.whole()], 0)?;
+        ops.push((receive, send, got));
+    }
+    for (receive, send, got) in ops {
+        sides.server.done(receive, 1000)?;
+        sides.client.done(send, 1000)?;
+        ensure!(bytes(&got, 1000) == bytes(&memory, 1000), "a wrong byte");
+    }
+    let registered = sides.server.bmi.registered();
+    ensure!(registered < MEMORY, "{registered} bytes are registered for {count} busy peers");
+    Ok(())
+}
+
+fn rails(context: &Context) -> Result<()> {
+    let options = Options { rails: 4, stripe_from: 8192, pull: false, ..Options::default() };
+    let sides = Sides::open(context, &options)?;
+    let back = sides.greet()?;
+    let (client, server) = ((&sides.client, &sides.peer), (&sides.server, &back));
+    let most = if context.link_is_spoilt() { 60_000 } else { 3 << 20 };
+    for length in [100, 10_000, 20_000, most] {
+        transfer(context, client, server, length)?;
+        transfer(context, server, client, length)?;
+    }
+    // Messages of one tag arrive in order, whatever their lengths.
+    let lengths: Vec<usize> = (0..60).map(|_| context.rng().usize(1..40_000)).collect();
+    let mut ops = Vec::new();
+    for length in &lengths {
+        let (sent, got) = (sides.client.random(context, *length)?, server.0.bmi.alloc(40_000)?);
+        let send = sides.client.context.send(&sides.peer, 3, &[sent.part(0, *length)], 0)?;
+        let receive = server.0.context.receive(&back, 3, &[got.whole()], 0)?;
+        ops.push((*length, sent, got, send, receive));
+    }
+    for (length, sent, got, send, receive) in ops {
+        server.0.done(receive, length)?;
+        sides.client.done(send, length)?;
+        ensure!(bytes(&got, length) == bytes(&sent, length), "messages are not in order");
+    }
+    Ok(())
+}
+
+fn threads(context: &Context) -> Result<()> {
+    const THREADS: i32 = 8;
+    let rounds = context.count(400).clamp(20, 400);
+    let sides = Sides::open(context, &Options::default())?;
+    let back = sides.greet()?;
+    let patience = context.patience();
+    let work = &|number: i32| -> Result<()> {
+        let (here, there) = (sides.client.bmi.open_context()?, sides.server.bmi.open_context()?);
+        let memory = sides.client.bmi.alloc(2000)?;
+        let got = sides.server.bmi.alloc(2000)?;
+        for round in 0..rounds {
+            let length = 1000 + number as usize;
+            memory.buffer().fill(0, length, round as u8 ^ number as u8);
+            there.receive(&back, number, &[got.whole()], round)?;
+            here.send(&sides.peer, number, &[memory.part(0, length)], round)?;
+            for side in [&there, &here] {
+                let mut taken = side.wait(4, Some(patience))?;
+                let taken_by = taken.pop().context("no result")?;
+                ensure!(taken.is_empty(), "two results");
+                same("user", taken_by.user, round)?;
+                same("length", taken_by.length, length as u64)?;
+                taken_by.result?;
+            }
+            ensure!(bytes(&got, length) == bytes(&memory, length), "a wrong byte");
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (1..=THREADS).map(|number| scope.spawn(move || work(number))).collect();
+        for worker in workers {
+            worker.join().map_err(|_| anyhow::anyhow!("a thread has panicked"))??;
+        }
+        Ok(())
+    })
+}
