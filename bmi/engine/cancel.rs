@@ -42,6 +42,8 @@ impl<S: Storage> Engine<S> {
                 self.set_deadline(id);
                 self.stop(home, id);
             }
+            // An answer waits for a credit.
+            (_, State::Refusing | State::Matched) => self.set_deadline(id),
             _ => {}
         }
         self.pump(home, peer);

@@ -212,7 +212,7 @@ impl<S: Storage> Engine<S> {
 }
 
 /// Returns whether an arrival needs nothing more from its sender.
-fn is_whole(op: &Op) -> bool {
+pub(super) fn is_whole(op: &Op) -> bool {
     op.header()
         .is_some_and(|header| matches!(header.kind, Kind::Eager | Kind::Unexpected))
 }

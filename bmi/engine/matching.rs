@@ -6,6 +6,7 @@
 //! on the number of peers and operations.
 
 use super::{
+    close::is_whole,
     error::Error,
     home::{
         Home,
@@ -70,9 +71,14 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns the oldest message for a receive.
+    ///
+    /// While a session closes, and after it, an offer of it is of no use.
     pub(super) fn find_arrival(&mut self, peer: PeerId, tag: i32) -> Option<OpId> {
         let list = self.shared.bucket_mut(peer, tag)?.arrivals;
-        self.find(list, peer, tag)
+        let open = self.phase(peer).is_some_and(|phase| phase.is_open());
+        let found = self.find(list, peer, tag)?;
+        let whole = self.op(found).is_some_and(is_whole);
+        (open || whole).then_some(found)
     }
 
     fn find(&self, list: List, peer: PeerId, tag: i32) -> Option<OpId> {

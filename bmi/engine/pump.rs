@@ -47,12 +47,17 @@ use super::{
 impl<S: Storage> Engine<S> {
     /// Sends what can be sent to a peer.
     pub(super) fn pump(&mut self, home: &mut impl Home, peer: PeerId) {
-        while self.send_notice(home, peer) {}
-        while self.send_answer(home, peer) {}
+        while self.has(peer, |peer| peer.notices.any()) && self.send_notice(home, peer) {}
+        while self.has(peer, |peer| !peer.control.is_empty()) && self.send_answer(home, peer) {}
         self.pump_data(home, peer);
-        while self.send_next(home, peer) {}
+        while self.has(peer, |peer| !peer.sends.is_empty()) && self.send_next(home, peer) {}
         self.lend(peer);
         self.return_credits(home, peer);
+    }
+
+    /// Returns whether a peer has something to send.
+    fn has(&self, id: PeerId, condition: impl Fn(&Peer) -> bool) -> bool {
+        self.peers.get(id.0).is_some_and(condition)
     }
 
     /// Returns an open peer, and the rail for its next message of a class.

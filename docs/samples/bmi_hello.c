@@ -40,14 +40,15 @@ static void finish(int posted, bmi_op_id_t id)
 static void serve(void)
 {
 	struct BMI_unexpected_info request;
-	int count = 0;
+	int count = 0, posted;
 	bmi_op_id_t id;
 
 	while (count == 0)
 		MUST(BMI_testunexpected(1, &count, &request, PATIENCE_MS));
 	printf("received: %.*s\n", (int)request.size, (char *)request.buffer);
-	finish(BMI_post_send(&id, request.addr, "hello", 5, BMI_EXT_ALLOC, request.tag, NULL,
-			     context, NULL), id);
+	posted = BMI_post_send(&id, request.addr, "hello", 5, BMI_EXT_ALLOC, request.tag, NULL,
+			       context, NULL);
+	finish(posted, id);
 	BMI_unexpected_free(request.addr, request.buffer);
 }
 
@@ -59,8 +60,8 @@ static void call(const char *address)
 	int posted, received;
 
 	MUST(BMI_addr_lookup(&server, address));
-	received = BMI_post_recv(&receive, server, answer, sizeof(answer) - 1, NULL, BMI_EXT_ALLOC, 1,
-				 NULL, context, NULL);
+	received = BMI_post_recv(&receive, server, answer, sizeof(answer) - 1, NULL, BMI_EXT_ALLOC,
+				 1, NULL, context, NULL);
 	posted = BMI_post_sendunexpected(&request, server, "are you there?", 14, BMI_EXT_ALLOC, 1,
 					 NULL, context, NULL);
 	finish(posted, request);

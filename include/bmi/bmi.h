@@ -3,11 +3,16 @@
  * BMI, the messaging layer of PVFS and OrangeFS, over /dev/kdapl.
  *
  * Link with libkdapl_bmi: pkg-config --cflags --libs kdapl-bmi. Names, types and numbers are those
- * of OrangeFS, so that its callers compile. docs/bmi.md says what differs.
+ * of OrangeFS. docs/bmi.md says what differs.
  *
- * Calls return 0, or a negative number of an error (-BMI_EINVAL). A post returns 1 if its operation
- * is complete already: then it is not tested for, and *id is 0. Any number of threads may make
- * calls, on different operations.
+ * Calls return a negative number of an error (-BMI_EINVAL), 0 or 1. A post returns 1 if its
+ * operation is complete already: then it is not tested for, and *id is 0. A test returns 1 if it
+ * has taken a result. Any number of threads may make calls, on different operations. The library has a
+ * thread of its own, which blocks no signals: block those that other threads shall handle before
+ * BMI_initialize(). A child of fork() cannot use the library of its parent.
+ *
+ * Errors of every call: BMI_EDEVINIT before BMI_initialize(), BMI_EINVAL for a NULL pointer, an
+ * unknown address, context or operation. BMI_EIO is an error of DAT that has no other number.
  */
 #pragma once
 
@@ -32,7 +37,7 @@ typedef struct PVFS_hint_s *bmi_hint;	/* not used */
 enum {
 	BMI_INIT_SERVER = 1,		/* listen, at an address */
 	BMI_TCP_BIND_SPECIFIC = 2,	/* no effect: an address is listened at anyway */
-	BMI_AUTO_REF_COUNT = 4		/* each unexpected message adds a reference to its sender */
+	BMI_AUTO_REF_COUNT = 4		/* each later unexpected message adds a reference */
 };
 
 enum bmi_op_type {
@@ -48,12 +53,12 @@ enum bmi_buffer_type {
 
 /* Options of BMI_set_info() and BMI_get_info(). */
 enum {
-	BMI_DROP_ADDR = 1,		/* set: forget an address, end its connection */
+	BMI_DROP_ADDR = 1,		/* set: forget an address; end the connection that it made */
 	BMI_CHECK_INIT = 2,		/* get: 0 if the library is initialized */
 	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the largest message */
 	BMI_GET_METH_ADDR = 4,		/* not supported */
-	BMI_INC_ADDR_REF = 5,		/* set: add a reference to an address */
-	BMI_DEC_ADDR_REF = 6,		/* set: drop one */
+	BMI_INC_ADDR_REF = 5,		/* set: add a reference; a new address has one */
+	BMI_DEC_ADDR_REF = 6,		/* set: drop one; the last one forgets the address */
 	BMI_DROP_ADDR_QUERY = 7,	/* get, int: 0, no address should be dropped */
 	BMI_FORCEFUL_CANCEL_MODE = 8,	/* set: no effect */
 	BMI_TRUSTED_CONNECTION = 9,	/* not supported */
@@ -66,12 +71,24 @@ enum {
 	BMI_TRANSPORT_METHODS_STRING = 16	/* not supported */
 };
 
+/* Parameters of BMI_OPTIMISTIC_BUFFER_REG, which has no effect. */
+enum BMI_io_type {
+	BMI_IO_READ = 1,
+	BMI_IO_WRITE = 2
+};
+struct bmi_optimistic_buffer_info {
+	const void *buffer;
+	bmi_size_t len;
+	enum BMI_io_type rw;
+};
+
 #define BMI_ERROR_BIT (1 << 30)
 #define BMI_NON_ERRNO_ERROR_BIT (1 << 29)
 #define BMI_NON_ERROR_BIT (BMI_NON_ERRNO_ERROR_BIT | BMI_ERROR_BIT)
 #define BMI_ERROR (1 << 7)
 #define BMIE(num) ((num) | BMI_ERROR_BIT)
 
+/* Error numbers. The call returns a negative one: -BMI_EINVAL. */
 #define BMI_EPERM		(BMIE(1) | BMI_ERROR)
 #define BMI_ENOENT		(BMIE(2) | BMI_ERROR)
 #define BMI_EINTR		(BMIE(3) | BMI_ERROR)
@@ -84,20 +101,60 @@ enum {
 #define BMI_EBUSY		(BMIE(10) | BMI_ERROR)
 #define BMI_EEXIST		(BMIE(11) | BMI_ERROR)
 #define BMI_ENODEV		(BMIE(12) | BMI_ERROR)
+#define BMI_ENOTDIR		(BMIE(13) | BMI_ERROR)
+#define BMI_EISDIR		(BMIE(14) | BMI_ERROR)
 #define BMI_EINVAL		(BMIE(15) | BMI_ERROR)
+#define BMI_EMFILE		(BMIE(16) | BMI_ERROR)
+#define BMI_EFBIG		(BMIE(17) | BMI_ERROR)
+#define BMI_ENOSPC		(BMIE(18) | BMI_ERROR)
+#define BMI_EROFS		(BMIE(19) | BMI_ERROR)
+#define BMI_EMLINK		(BMIE(20) | BMI_ERROR)
 #define BMI_EPIPE		(BMIE(21) | BMI_ERROR)
+#define BMI_EDEADLK		(BMIE(22) | BMI_ERROR)
+#define BMI_ENAMETOOLONG	(BMIE(23) | BMI_ERROR)
+#define BMI_ENOLCK		(BMIE(24) | BMI_ERROR)
 #define BMI_ENOSYS		(BMIE(25) | BMI_ERROR)
+#define BMI_ENOTEMPTY		(BMIE(26) | BMI_ERROR)
+#define BMI_ELOOP		(BMIE(27) | BMI_ERROR)
+#define BMI_EWOULDBLOCK		(BMIE(28) | BMI_ERROR)
+#define BMI_ENOMSG		(BMIE(29) | BMI_ERROR)
+#define BMI_EUNATCH		(BMIE(30) | BMI_ERROR)
+#define BMI_EBADR		(BMIE(31) | BMI_ERROR)
+#define BMI_EDEADLOCK		(BMIE(32) | BMI_ERROR)
+#define BMI_ENODATA		(BMIE(33) | BMI_ERROR)
+#define BMI_ETIME		(BMIE(34) | BMI_ERROR)
+#define BMI_ENONET		(BMIE(35) | BMI_ERROR)
+#define BMI_EREMOTE		(BMIE(36) | BMI_ERROR)
+#define BMI_ECOMM		(BMIE(37) | BMI_ERROR)
 #define BMI_EPROTO		(BMIE(38) | BMI_ERROR)
+#define BMI_EBADMSG		(BMIE(39) | BMI_ERROR)
+#define BMI_EOVERFLOW		(BMIE(40) | BMI_ERROR)
+#define BMI_ERESTART		(BMIE(41) | BMI_ERROR)
 #define BMI_EMSGSIZE		(BMIE(42) | BMI_ERROR)
+#define BMI_EPROTOTYPE		(BMIE(43) | BMI_ERROR)
+#define BMI_ENOPROTOOPT		(BMIE(44) | BMI_ERROR)
 #define BMI_EPROTONOSUPPORT	(BMIE(45) | BMI_ERROR)
+#define BMI_EOPNOTSUPP		(BMIE(46) | BMI_ERROR)
 #define BMI_EADDRINUSE		(BMIE(47) | BMI_ERROR)
+#define BMI_EADDRNOTAVAIL	(BMIE(48) | BMI_ERROR)
+#define BMI_ENETDOWN		(BMIE(49) | BMI_ERROR)
+#define BMI_ENETUNREACH		(BMIE(50) | BMI_ERROR)
+#define BMI_ENETRESET		(BMIE(51) | BMI_ERROR)
+#define BMI_ENOBUFS		(BMIE(52) | BMI_ERROR)
 #define BMI_ETIMEDOUT		(BMIE(53) | BMI_ERROR)
 #define BMI_ECONNREFUSED	(BMIE(54) | BMI_ERROR)
+#define BMI_EHOSTDOWN		(BMIE(55) | BMI_ERROR)
 #define BMI_EHOSTUNREACH	(BMIE(56) | BMI_ERROR)
+#define BMI_EALREADY		(BMIE(57) | BMI_ERROR)
 #define BMI_EACCES		(BMIE(58) | BMI_ERROR)
 #define BMI_ECONNRESET		(BMIE(59) | BMI_ERROR)
 #define BMI_ECANCEL		((1 | BMI_NON_ERROR_BIT) | BMI_ERROR)
 #define BMI_EDEVINIT		((2 | BMI_NON_ERROR_BIT) | BMI_ERROR)
+#define BMI_EDETAIL		((3 | BMI_NON_ERROR_BIT) | BMI_ERROR)
+#define BMI_EHOSTNTFD		((4 | BMI_NON_ERROR_BIT) | BMI_ERROR)
+#define BMI_EADDRNTFD		((5 | BMI_NON_ERROR_BIT) | BMI_ERROR)
+#define BMI_ENORECVR		((6 | BMI_NON_ERROR_BIT) | BMI_ERROR)
+#define BMI_ETRYAGAIN		((7 | BMI_NON_ERROR_BIT) | BMI_ERROR)
 
 /* An unexpected message. BMI_unexpected_free() frees the buffer. */
 struct BMI_unexpected_info {
@@ -109,20 +166,36 @@ struct BMI_unexpected_info {
 };
 
 /*
- * Opens an adapter: the one of listen_addr, of the environment variable KDAPL_BMI_ADAPTER, or the
- * first whose port is up. method_list is NULL, or contains "kdapl". listen_addr is NULL, or with
- * BMI_INIT_SERVER "kdapl://HOST:PORT".
+ * Opens an adapter: the one that the environment variable KDAPL_BMI_ADAPTER names, that of
+ * listen_addr, or the first whose port is up. method_list is NULL, or contains "kdapl". listen_addr
+ * is NULL, or with BMI_INIT_SERVER "kdapl://HOST:PORT".
+ *
+ * Errors: BMI_EBUSY if the library is initialized (OrangeFS counts such calls), BMI_EINVAL for the
+ * arguments, BMI_ENODEV without a device or the module, BMI_EACCES, BMI_EADDRINUSE, BMI_ENOMEM.
  */
 int BMI_initialize(const char *method_list, const char *listen_addr, int flags);
-/* Ends all connections and operations, and frees all memory. */
+/*
+ * Ends all connections and operations, and frees all memory. No other thread may be in a call:
+ * otherwise the library ends when the last call returns. Messages that the peer has not taken are
+ * lost, also if their sends have succeeded: wait for an answer first.
+ */
 int BMI_finalize(void);
 
 /* Opens one of 16 contexts, to which results of operations belong. */
 int BMI_open_context(bmi_context_id *context_id);
-/* Cancels the operations of a context. */
+/*
+ * Cancels the operations of a context, and returns when nothing accesses their memory any more: up
+ * to six seconds later if a peer does not answer.
+ */
 void BMI_close_context(bmi_context_id context_id);
 
-/* Post an operation. The memory, and the arrays of a list, belong to it until it was tested for. */
+/*
+ * Post an operation. Its memory belongs to it until it was tested for. The arrays of a list are
+ * copied. total_size is the sum of size_list.
+ *
+ * Errors: BMI_EINVAL, BMI_ENOMEM if memory cannot be registered (ulimit -l), BMI_EMSGSIZE for an
+ * unexpected message above BMI_GET_UNEXP_SIZE, BMI_EPIPE if only the peer can connect.
+ */
 int BMI_post_send(bmi_op_id_t *id, BMI_addr_t dest, const void *buffer, bmi_size_t size,
 		  enum bmi_buffer_type buffer_type, bmi_msg_tag_t tag, void *user_ptr,
 		  bmi_context_id context_id, bmi_hint hints);
@@ -147,12 +220,17 @@ int BMI_post_recv_list(bmi_op_id_t *id, BMI_addr_t src, void *const *buffer_list
 		       bmi_hint hints);
 
 /*
- * Take results, and wait for the first one up to max_idle_time_ms. Each of the pointers to results
- * may be NULL, except that to the count.
+ * Take results, and wait for the first one up to max_idle_time_ms; a negative time has no limit.
+ * They return 1 if there are results, else 0. The pointers to error codes, sizes, user pointers,
+ * indices and ids may be NULL. An error code is 0 or negative: -BMI_ECANCEL. After an error, the
+ * memory of a receive may be partly written.
  */
 int BMI_test(bmi_op_id_t id, int *outcount, bmi_error_code_t *error_code, bmi_size_t *actual_size,
 	     void **user_ptr, int max_idle_time_ms, bmi_context_id context_id);
-/* Of several operations; those with the id 0 are skipped. index_array has their positions. */
+/*
+ * Of several operations. index_array has their positions. Ids that are 0 are skipped: set those
+ * that were taken to 0. If all are 0, the call returns at once.
+ */
 int BMI_testsome(int incount, bmi_op_id_t *id_array, int *outcount, int *index_array,
 		 bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		 void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);
@@ -166,8 +244,12 @@ int BMI_testunexpected(int incount, int *outcount, struct BMI_unexpected_info *i
 /* Cancels an operation, which has to be tested for nevertheless. */
 int BMI_cancel(bmi_op_id_t id, bmi_context_id context_id);
 
-/* Allocates memory that is registered. It is zero, and NULL if there is none. */
+/*
+ * Allocates memory that is registered, for any address and direction. It is zero. Returns NULL
+ * above the limit of locked memory (ulimit -l), and for a size of 0.
+ */
 void *BMI_memalloc(BMI_addr_t addr, bmi_size_t size, enum bmi_op_type send_recv);
+/* Frees such memory, by its start. Operations with it keep it until they were tested for. */
 int BMI_memfree(BMI_addr_t addr, void *buffer, bmi_size_t size, enum bmi_op_type send_recv);
 int BMI_unexpected_free(BMI_addr_t addr, void *buffer);
 
@@ -176,12 +258,16 @@ int BMI_get_info(BMI_addr_t addr, int option, void *inout_parameter);
 
 /* Resolves "kdapl://HOST:PORT", or the first such address of a list with commas. */
 int BMI_addr_lookup(BMI_addr_t *new_addr, const char *id_string);
-/* Return the text of an address, which is valid as long as the address. */
+/*
+ * Return "kdapl://IP:PORT", which is not the text of the lookup, and is valid as long as the
+ * address; NULL for an unknown one.
+ */
 const char *BMI_addr_rev_lookup(BMI_addr_t addr);
 const char *BMI_addr_rev_lookup_unexpected(BMI_addr_t addr);
 /*
- * Returns 1 if an address is in a range, else 0: "kdapl://10.7.*" with a netmask of 0, or
- * "kdapl://10.7.0.0" with the number of bits that are compared.
+ * Returns 1 if an address is in a range, else 0: "kdapl://10.7.*", where the star comes last and
+ * stands for whole parts of the address, or "kdapl://10.7.0.0" with the number of bits that are
+ * compared (0: all).
  */
 int BMI_query_addr_range(BMI_addr_t addr, const char *id_string, int netmask);
 

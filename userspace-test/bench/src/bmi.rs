@@ -138,9 +138,8 @@ impl Sides {
     }
 
     /// Sends `count` messages, eight in flight.
-    fn messages(&self, length: usize, count: usize) -> Result<()> {
-        let memory = |bmi: &Bmi| bmi.alloc(DEPTH * length);
-        let (sent, got) = (memory(&self.client.1)?, memory(&self.server.1)?);
+    fn messages(&self, (sent, got): (&Memory, &Memory), count: usize) -> Result<()> {
+        let length = sent.length() / DEPTH;
         let post = |number: usize| -> Result<_> {
             let at = number % DEPTH * length;
             let receive = self.server.0.receive(&self.from, 1, &[got.part(at, length)], 0)?;
@@ -198,8 +197,10 @@ fn long(sink: Sink<'_>) -> Result<()> {
         let peers = each(1, || bare.writes(length, count))? / count as f64 / 1000.0;
         for pull in [false, true] {
             let sides = Sides::new(pull)?;
-            sides.messages(length, DEPTH)?;
-            let ours = each(1, || sides.messages(length, count))? / count as f64 / 1000.0;
+            let memory = |bmi: &Bmi| bmi.alloc(DEPTH * length);
+            let (sent, got) = (memory(&sides.client.1)?, memory(&sides.server.1)?);
+            sides.messages((&sent, &got), DEPTH)?;
+            let ours = each(1, || sides.messages((&sent, &got), count))? / count as f64 / 1000.0;
             let way = if pull { "read" } else { "written" };
             let name = format!("message of {} KiB, {way}: BMI and RDMA writes", length >> 10);
             sink(Sample::new("bmi", &name, "us", (ours, peers), 1.0 / 0.95))?;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use toolkit::output::{self, say};
 use toolkit::progress::Progress;
 use toolkit::report::{grouped, size, table};
+use toolkit::stop;
 
 /// Result for one direction.
 #[derive(JsonSchema, Serialize)]
@@ -18,7 +19,11 @@ pub struct Outcome {
     server: String,
     direction: Direction,
     messages: u64,
+    /// A signal ended the measurement early.
+    stopped: bool,
+    /// Bytes of each message.
     size: u32,
+    /// Messages in flight.
     depth: u32,
     seconds: f64,
     mib_per_second: f64,
@@ -74,23 +79,28 @@ fn measure(client: &Client, args: &BandwidthArgs, direction: Direction) -> Resul
     for buffer in 0..posted {
         post(buffer)?;
     }
-    for _ in 0..count {
+    let mut done = 0;
+    while done < count && !stop::requested() {
         let completion = client.next()?;
+        done += 1;
         progress.add(1);
         if posted < count {
             post(completion.user)?;
             posted += 1;
         }
     }
-    client.complete()?;
+    if done == count {
+        client.complete()?;
+    }
     let seconds = start.elapsed().as_secs_f64();
     Ok(Outcome {
         server: client.server(),
         direction,
-        messages: count,
+        messages: done,
+        stopped: done < count,
         size: args.size,
         depth,
         seconds,
-        mib_per_second: count as f64 * f64::from(args.size) / 1_048_576.0 / seconds,
+        mib_per_second: done as f64 * f64::from(args.size) / 1_048_576.0 / seconds,
     })
 }

@@ -18,7 +18,7 @@ Exit status:
     0  success; also of a server that serves until Ctrl-C
     1  an error, which is printed: a wrong byte, a lost peer, a full disk
     2  wrong arguments
-    3  this machine has no RDMA device
+    3  without --device: no RDMA device of this machine has a port that is up
   130  stopped by SIGINT before the end (143: by SIGTERM)
   141  the reader of the output has closed its pipe";
 
@@ -26,7 +26,7 @@ Exit status:
 #[derive(Parser)]
 #[command(name = "kdapl-bmi", version, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// Prints JSON instead of text, a line for each result; also for an error
+    /// Prints one line of JSON instead of text; also for an error. serve: a line for each client
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -35,7 +35,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Serves clients until Ctrl-C
+    /// Serves clients until Ctrl-C; prints a line for each that has ended
     #[command(after_help = "Example:\n  kdapl-bmi serve kdapl://10.7.0.1:7180 --rails 2")]
     Serve(ServeArgs),
     /// Measures the round-trip time of messages; both sides sleep while they wait
@@ -51,7 +51,8 @@ pub enum Command {
     /// Writes lists of regions to buffers of the server and reads them back, as a file system does;
     /// verifies every byte
     #[command(after_help = "Examples:
-  kdapl-bmi pattern kdapl://10.7.0.1:7180        8 buffers of 64 regions of 4 KiB
+  kdapl-bmi pattern kdapl://10.7.0.1:7180        8 buffers of 64 regions of 4 KiB, which needs
+                                                 10 MiB of locked memory (ulimit -l)
   kdapl-bmi pattern kdapl://10.7.0.1:7180 --regions 16 --region 16384")]
     Pattern(PatternArgs),
     /// Prints completions for a shell
@@ -181,7 +182,7 @@ pub struct BandwidthArgs {
     /// Size of each message in bytes
     #[arg(short, long, default_value_t = 256 << 10, value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub size: u32,
-    /// Number of messages in flight
+    /// Number of messages in flight; all of them have at most 256 MiB
     #[arg(short = 't', long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub depth: u32,
 }

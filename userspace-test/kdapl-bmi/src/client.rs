@@ -25,7 +25,8 @@ impl Client {
             peer: bmi.lookup(&args.address)?,
             bmi,
             address: args.address.clone(),
-            timeout: Duration::from_secs(args.adapter.timeout),
+            // The library gives up a silent peer at this time, with a better error.
+            timeout: Duration::from_secs(args.adapter.timeout + 2),
         })
     }
 
@@ -76,7 +77,7 @@ impl Client {
         wait: impl Fn(Duration) -> libkdapl_bmi::Result<Option<Completion>>,
     ) -> Result<Completion> {
         let start = Instant::now();
-        while start.elapsed() < self.timeout * 2 {
+        while start.elapsed() < self.timeout {
             if let Some(completion) = wait(stop::SLICE)? {
                 return Ok(completion);
             }
@@ -84,7 +85,7 @@ impl Client {
                 bail!(Stopped);
             }
         }
-        bail!("{}: no answer in {} seconds", self.address, 2 * self.timeout.as_secs())
+        bail!("{}: no answer in {} seconds (--timeout)", self.address, self.timeout.as_secs())
     }
 
     /// Allocates memory with random bytes.

@@ -13,13 +13,18 @@ use std::time::Instant;
 use toolkit::output::{self, say};
 use toolkit::progress::Progress;
 use toolkit::report::{grouped, size};
+use toolkit::stop;
 
 /// Result of the measurement.
 #[derive(JsonSchema, Serialize)]
 pub struct Outcome {
     server: String,
     buffers: u64,
+    /// A signal ended the measurement early.
+    stopped: bool,
+    /// Buffers in flight.
     depth: u32,
+    /// Regions of a list, and bytes of a region.
     regions: u32,
     region: u32,
     seconds: f64,
@@ -81,7 +86,7 @@ fn measure(client: &Client, args: &PatternArgs) -> Result<Outcome> {
     let progress = Progress::new("buffers", Some(count));
     let start = Instant::now();
     let mut done = 0;
-    while done < count {
+    while done < count && !stop::requested() {
         // All buffers in flight: their order is that of the posts.
         let now = u64::from(depth).min(count - done) as usize;
         let mut flying = Vec::new();
@@ -99,15 +104,18 @@ fn measure(client: &Client, args: &PatternArgs) -> Result<Outcome> {
             progress.add(1);
         }
     }
-    client.complete()?;
+    if done == count {
+        client.complete()?;
+    }
     let seconds = start.elapsed().as_secs_f64();
     Ok(Outcome {
         server: client.server(),
-        buffers: count,
+        buffers: done,
+        stopped: done < count,
         depth,
         regions: args.regions,
         region: args.region,
         seconds,
-        mib_per_second: 2.0 * count as f64 * f64::from(buffer) / 1_048_576.0 / seconds,
+        mib_per_second: 2.0 * done as f64 * f64::from(buffer) / 1_048_576.0 / seconds,
     })
 }

@@ -21,6 +21,9 @@ pub const TEXT: usize = 256;
 /// First bytes of a request.
 const MAGIC: [u8; 8] = *b"KDAPLBM1";
 
+/// Messages in flight of a client at most.
+pub const DEPTH: u32 = 128;
+
 /// Bytes that a server allocates for a client at most.
 const MEMORY: u64 = 256 << 20;
 
@@ -85,7 +88,8 @@ impl Request {
         let kind = Kind::ALL.get(word(8) as usize).copied();
         ensure!(kind.is_some(), "the server does not know the test {}", word(8));
         let (depth, size) = (word(12), word(16));
-        let fits = depth > 0 && size > 0 && u64::from(depth) * u64::from(size) <= MEMORY;
+        ensure!((1..=DEPTH).contains(&depth), "the server has at most {DEPTH} messages in flight");
+        let fits = size > 0 && u64::from(depth) * u64::from(size) <= MEMORY;
         ensure!(fits, "the server allocates at most 256 MiB for a client");
         Ok(Self { kind: kind.unwrap_or(Kind::Echo), depth, size, count })
     }
@@ -105,8 +109,10 @@ mod tests {
     fn requests_that_are_refused() {
         let good = Request { kind: Kind::Echo, depth: 1, size: 1, count: 1 };
         for (request, text) in [
-            (Request { depth: 0, ..good }.encode(), "at most 256 MiB"),
-            (Request { depth: 300, size: 1 << 20, ..good }.encode(), "at most 256 MiB"),
+            (Request { depth: 0, ..good }.encode(), "at most 128 messages"),
+            (Request { depth: 129, ..good }.encode(), "at most 128 messages"),
+            (Request { size: 0, ..good }.encode(), "at most 256 MiB"),
+            (Request { depth: 100, size: 4 << 20, ..good }.encode(), "at most 256 MiB"),
             (good.encode()[1..].to_vec(), "32 bytes"),
             (vec![b'x'; 32], "none of kdapl-bmi"),
         ] {

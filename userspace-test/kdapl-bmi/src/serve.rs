@@ -76,7 +76,7 @@ impl Server {
         let idle = self.services.is_empty() && self.answers.is_empty();
         let (first, second) = if idle { (SLICE, Duration::ZERO) } else { (Duration::ZERO, SLICE) };
         for message in self.bmi.wait_unexpected(BATCH, Some(first))? {
-            self.answer(&message)?;
+            self.answer(&message);
         }
         for completion in self.context.wait(BATCH, Some(second))? {
             if completion.user == ANSWER {
@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// Answers a request, and begins to serve it.
-    fn answer(&mut self, message: &Unexpected) -> Result<()> {
+    fn answer(&mut self, message: &Unexpected) {
         let entry = self.services.vacant_entry();
         let number = entry.key();
         let service = Request::decode(message.bytes())
@@ -106,14 +106,17 @@ impl Server {
             }
             Err(error) => format!("{error:#}"),
         };
-        let memory = self.bmi.alloc(text.len())?;
-        memory.buffer().write(0, text.as_bytes());
+        self.reply(message, text.as_bytes());
+    }
+
+    /// Answers a client. One that has gone needs no answer, and one that gets none gives up.
+    fn reply(&mut self, message: &Unexpected, text: &[u8]) {
+        let Ok(memory) = self.bmi.alloc(text.len()) else { return };
+        memory.buffer().write(0, text);
         let part = [memory.part(0, text.len())];
-        // A client that has gone needs no answer.
         if let Ok(op) = self.context.send(&message.peer, REQUEST, &part, ANSWER) {
             self.answers.insert(op, memory);
         }
-        Ok(())
     }
 
     fn report(&self, service: &Service) -> Result<()> {

@@ -36,6 +36,10 @@ impl Addresses {
 
     /// Adds an address that was looked up.
     pub fn insert(&mut self, text: &str, peer: Peer) -> i64 {
+        // Another thread may have been first.
+        if let Some(number) = self.looked_up(text) {
+            return number;
+        }
         let number = self.of(&peer, false);
         self.by_text.insert(text.to_owned(), number);
         number
@@ -94,8 +98,10 @@ pub fn is_within(address: &str, range: &str, bits: i32) -> Option<bool> {
         Some(host)
     };
     let (address, range) = (host(address)?, host(range)?);
-    if let Some((start, _)) = range.split_once('*') {
-        return Some(address.starts_with(start));
+    // The star stands for whole parts of the address, and comes last.
+    if let Some((start, rest)) = range.split_once('*') {
+        let whole = rest.is_empty() && (start.is_empty() || start.ends_with(['.', ':']));
+        return whole.then(|| address.starts_with(start));
     }
     let (address, range): (IpAddr, IpAddr) = (address.parse().ok()?, range.parse().ok()?);
     let (address, range) = match (address, range) {
@@ -126,6 +132,9 @@ mod tests {
             ("kdapl://10.7.3.5", 0, Some(false)),
             ("kdapl://10.7.0.0", 33, None),
             ("tcp://10.7.0.0", 16, None),
+            ("kdapl://*", 0, Some(true)),
+            ("kdapl://10.7*", 0, None),
+            ("kdapl://10.*.4", 0, None),
             ("kdapl://[fe80::1]", 64, Some(false)),
         ] {
             assert_eq!(is_within(address, range, bits), within, "{range}/{bits}");

@@ -47,7 +47,7 @@ pub fn initialize(options: &Options, counts_references: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// Ends the library, after the calls that are in progress.
+/// Ends the library, when the last call that is in progress returns.
 pub fn finalize() -> Outcome<()> {
     let mut library = LIBRARY.write().unwrap_or_else(PoisonError::into_inner);
     library.take().map(drop).ok_or(errors::EDEVINIT)
@@ -70,9 +70,9 @@ impl Library {
 
     /// Opens a context. Returns its number.
     pub fn open_context(&self) -> Outcome<i64> {
+        let context = self.bmi.open_context().map_err(|error| errors::of(&error))?;
         let mut contexts = locked(&self.contexts);
         let free = contexts.iter().position(Option::is_none).ok_or(errors::EBUSY)?;
-        let context = self.bmi.open_context().map_err(|error| errors::of(&error))?;
         contexts[free] = Some(Arc::new(context));
         Ok(free as i64)
     }

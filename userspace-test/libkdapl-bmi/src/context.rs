@@ -11,9 +11,6 @@ use crate::wait::{lock, UNEXPECTED_PLACE};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time that a new context waits for the end of another one.
-const CLOSING: Duration = Duration::from_secs(10);
-
 /// An operation that was posted. It has to be taken by one of the waits of its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op(pub(crate) OpId);
@@ -58,7 +55,9 @@ impl From<engine::Completion> for Completion {
 
 /// A context, to which results of operations belong. Any number of threads can wait for them.
 ///
-/// Dropping it cancels its operations and discards their results.
+/// Dropping it cancels its operations, discards their results, and waits until nothing accesses
+/// their memory any more: at once if the peers answer, otherwise up to
+/// [`patience`](crate::Options::patience) and the time of a tick.
 #[derive(Debug)]
 pub struct Context {
     shared: Arc<Shared>,
@@ -67,11 +66,7 @@ pub struct Context {
 
 impl Context {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
-        let waits = lock(&shared.state).0.has_closing_context();
-        // Contexts that are closing wait for the ends of their operations.
-        let timeout = if waits { CLOSING } else { Duration::ZERO };
-        let open = |state: &mut State| state.engine.open_context();
-        let number = shared.wait(UNEXPECTED_PLACE, Some(timeout), open)?.ok_or(Error::Contexts)?;
+        let number = lock(&shared.state).0.engine.open_context().ok_or(Error::Contexts)?;
         Ok(Self { shared: shared.clone(), number })
     }
 
@@ -115,6 +110,9 @@ impl Context {
             context: self.number,
             user,
         };
+        if !peer.is_of(&self.shared) {
+            return Err(Failure::Invalid.into());
+        }
         let mut guard = lock(&self.shared.state);
         let posted = guard.0.post(post, Parts::new(parts), role != Role::Receive);
         self.shared.announce(&mut guard);
@@ -127,6 +125,9 @@ impl Context {
     /// # Errors
     /// [`Error::Dat`] if events can no longer be taken.
     pub fn wait(&self, most: usize, timeout: Option<Duration>) -> Result<Vec<Completion>> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
         let number = self.number;
         let first = self.shared.wait(number.into(), timeout, |state| {
             let mut taken = Vec::new();
@@ -141,13 +142,19 @@ impl Context {
         Ok(first?.unwrap_or_default())
     }
 
-    /// Takes the result of an operation, for which it waits until the time-out.
+    /// Takes the result of an operation, for which it waits until the time-out. Returns `None` also
+    /// if the operation does not exist, or another thread has taken it.
     ///
     /// # Errors
     /// Those of [`wait`](Self::wait).
     pub fn wait_for(&self, op: Op, timeout: Option<Duration>) -> Result<Option<Completion>> {
         let number = self.number;
-        self.shared.wait(number.into(), timeout, |state| state.test(op.0, number))
+        let taken = self.shared.wait(number.into(), timeout, |state| {
+            let exists = state.engine.context_of(op.0) == Some(number);
+            let done = state.test(op.0, number);
+            (done.is_some() || !exists).then_some(done)
+        });
+        Ok(taken?.flatten())
     }
 
     /// Takes the results of those of `ops` that are complete, and waits for the first one until the
@@ -184,6 +191,9 @@ impl Context {
     pub fn cancel(&self, op: Op) {
         let mut guard = lock(&self.shared.state);
         let (state, _) = &mut *guard;
+        if state.engine.context_of(op.0) != Some(self.number) {
+            return;
+        }
         state.engine.cancel(&mut state.home, op.0);
         state.settle();
         self.shared.announce(&mut guard);
@@ -195,5 +205,9 @@ impl Drop for Context {
         let mut guard = lock(&self.shared.state);
         guard.0.close_context(self.number);
         self.shared.announce(&mut guard);
+        drop(guard);
+        let ended = |state: &mut State| (!state.is_closing(self.number)).then_some(());
+        // An error is that of the events, without which nothing ends any more.
+        let _ = self.shared.wait(UNEXPECTED_PLACE, None, ended);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::home::{Request, RECEIVE, SILENT};
 use crate::state::State;
-use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Handle};
+use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Handle, Type};
 use std::sync::Arc;
 
 impl State {
@@ -31,22 +31,24 @@ impl State {
         let Self { engine, home, .. } = self;
         let found = home.connections.of(dto.ep).filter(|_| dto.status == DtoStatus::Success);
         let Some((rail, ep)) = found else {
-            return home.receives.flushed(dto.cookie);
+            return home.receives.flushed(dto.ep, dto.cookie);
         };
         // The earlier message may be stashed.
         let mut message = std::mem::take(&mut home.message);
         if Arc::get_mut(&mut message).is_none() {
             message = Arc::default();
         }
+        let mut posted = Ok(());
         if let Some(bytes) = Arc::get_mut(&mut message) {
-            let place = (dto.cookie, dto.length as usize);
-            if home.receives.take(ep, place, bytes).is_err() && home.receives.are_own() {
-                // The peer may have sent a message for this receive.
-                return engine.disconnect(home, rail.peer);
-            }
+            posted = home.receives.take(ep, (dto.cookie, dto.length as usize), bytes);
         }
         home.message = message.clone();
         engine.arrived(home, rail, &message);
+        let ended = |error: libkdapl::Error| error.kind() == Some(Type::INVALID_STATE);
+        if posted.is_err_and(|error| !ended(error)) && home.receives.are_own() {
+            // The peer may have sent a message for this receive.
+            engine.disconnect(home, rail.peer);
+        }
     }
 
     fn completed(&mut self, cookie: u64, success: bool) {
@@ -57,7 +59,7 @@ impl State {
                 engine.completed(home, rail, cookie, success);
             }
             Some(Request::Rdma(rail, cookie)) => engine.completed(home, rail, cookie, success),
-            Some(Request::Bind(op)) => home.bind_completed(op, success),
+            Some(Request::Bind(rail, op)) => home.bind_completed(rail, op, success),
             None => {}
         }
     }

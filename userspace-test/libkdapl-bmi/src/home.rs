@@ -4,6 +4,7 @@
 //! The engine calls [`DatHome`] while it changes its own state, so results are collected in
 //! `reports` and passed to the engine afterwards.
 
+mod binds;
 mod connections;
 mod exposures;
 mod memory;
@@ -20,18 +21,23 @@ use crate::bmi::engine::{
     HEADER,
 };
 use crate::options::Options;
+use binds::Binds;
 use connections::Connections;
 use exposures::Exposures;
 use libkdapl::{Cr, Ep, Evd, EvdFlags, Ia, IaQuery, Pz, Transport};
 use memory::Scratch;
 use messages::Messages;
 use receives::Receives;
+use rustc_hash::FxHashMap;
 use slab::Slab;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Length of the event queue. Completions beyond it wait in the device's queue.
 const EVENTS: i32 = 1024;
+
+/// Segments of an RDMA request, also of devices that can have more.
+const SEGMENTS: u32 = 16;
 
 /// Length of the queue for asynchronous errors.
 const ASYNC_EVENTS: i32 = 16;
@@ -53,7 +59,7 @@ pub(crate) enum Request {
     /// The last of several RDMA requests.
     Rdma(RailId, Cookie),
     /// A bind or an unbind for an operation.
-    Bind(OpId),
+    Bind(RailId, OpId),
 }
 
 /// An IA with what all connections share.
@@ -73,17 +79,27 @@ impl Adapter {
             | EvdFlags::CR
             | EvdFlags::RMR_BIND
             | EvdFlags::SOFTWARE;
-        Ok(Self {
-            pz: ia.create_pz()?,
-            evd: ia.create_evd(streams, EVENTS)?,
-            limits: ia.query()?,
-            ia,
-        })
+        let evd = ia.create_evd(streams, EVENTS)?;
+        // So that a test that finds nothing is no system call. Without it, each is one.
+        evd.map_events();
+        Ok(Self { pz: ia.create_pz()?, evd, limits: ia.query()?, ia })
+    }
+
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.limits.transport == Transport::IWarp
+    }
+
+    /// Returns the segments of RDMA writes and of RDMA reads.
+    fn rdma_segments(&self) -> (u32, u32) {
+        let limits = &self.limits.raw;
+        let clamped = |limit: u32| limit.clamp(1, SEGMENTS);
+        let writes = clamped(limits.max_iov_segments_per_rdma_write);
+        (writes, clamped(limits.max_iov_segments_per_rdma_read))
     }
 
     /// Returns whether a message without a receive ends its connection, instead of waiting.
     fn needs_own_receives(&self) -> bool {
-        self.limits.transport == Transport::IWarp || self.limits.raw.max_srqs == 0
+        self.is_iwarp() || self.limits.raw.max_srqs == 0
     }
 }
 
@@ -94,14 +110,15 @@ pub(crate) struct DatHome {
     pub(crate) receives: Receives,
     messages: Messages,
     exposures: Exposures,
+    binds: Binds,
     scratch: Scratch,
     pub(crate) requests: Slab<Request>,
     /// Connection requests that the engine has not answered.
     pub(crate) crs: Slab<Cr>,
     /// Memory of the operations.
-    pub(crate) held: HashMap<OpId, Held>,
+    pub(crate) held: FxHashMap<OpId, Held>,
     /// Messages that no receive has taken.
-    pub(crate) stash: HashMap<OpId, Arc<Vec<u8>>>,
+    pub(crate) stash: FxHashMap<OpId, Arc<Vec<u8>>>,
     /// The message that is being passed to the engine.
     pub(crate) message: Arc<Vec<u8>>,
     pub(crate) reports: VecDeque<Report>,
@@ -120,12 +137,13 @@ impl DatHome {
             receives: Receives::new(&adapter, options)?,
             messages: Messages::new(options),
             exposures: Exposures::default(),
+            binds: Binds::default(),
             scratch: Scratch::default(),
             adapter,
             requests: Slab::new(),
             crs: Slab::new(),
-            held: HashMap::new(),
-            stash: HashMap::new(),
+            held: FxHashMap::default(),
+            stash: FxHashMap::default(),
             message: Arc::default(),
             reports: VecDeque::new(),
             wakes: 0,
@@ -211,6 +229,6 @@ impl Home for DatHome {
     }
 
     fn random(&mut self) -> u64 {
-        fastrand::u64(1..)
+        crate::options::random()
     }
 }

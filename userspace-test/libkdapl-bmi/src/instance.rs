@@ -4,7 +4,7 @@
 use crate::address;
 use crate::bmi::engine::{PeerId, HEADER};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::home::DatHome;
 use crate::memory::Memory;
 use crate::options::Options;
@@ -75,8 +75,8 @@ impl Bmi {
         };
         let runner = shared.clone();
         let thread = std::thread::Builder::new().name("kdapl-bmi".into());
-        let thread = thread.spawn(move || runner.run()).ok();
-        Ok(Self { shared, listener, thread })
+        let thread = thread.spawn(move || runner.run()).map_err(|_| Failure::NoMemory)?;
+        Ok(Self { shared, listener, thread: Some(thread) })
     }
 
     /// Returns the address at which this side listens.
@@ -131,6 +131,9 @@ impl Bmi {
         most: usize,
         timeout: Option<Duration>,
     ) -> Result<Vec<Unexpected>> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
         let shared = &self.shared;
         let taken = shared.wait(UNEXPECTED_PLACE, timeout, |state| {
             let mut taken = Vec::new();
@@ -192,6 +195,11 @@ impl Drop for Reference {
 pub struct Peer(Arc<Reference>);
 
 impl Peer {
+    /// Returns whether the peer belongs to an instance.
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.0.shared, shared)
+    }
+
     pub(crate) fn id(&self) -> PeerId {
         self.0.id
     }

@@ -10,9 +10,13 @@ use libkdapl::{Buffer, Ia, Lmr, Privileges, Pz, Result, Segment};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Privileges of the memory. Peers get theirs by Remote Memory Regions, for the time of a transfer.
-fn privileges() -> Privileges {
-    Privileges::LOCAL_READ | Privileges::LOCAL_WRITE
+/// Returns the privileges of the memory, which may be read only if messages are sent from it. Peers
+/// get theirs by Remote Memory Regions, for the time of a transfer.
+fn privileges(sends_only: bool) -> Privileges {
+    match sends_only {
+        true => Privileges::LOCAL_READ,
+        false => Privileges::LOCAL_READ | Privileges::LOCAL_WRITE,
+    }
 }
 
 /// Registered memory of the library. Clones share it.
@@ -23,7 +27,7 @@ pub struct Memory {
 
 impl Memory {
     pub(crate) fn new(ia: &Ia, pz: &Pz, length: usize) -> Result<Self> {
-        let lmr = ia.register(pz, Buffer::new(length)?, privileges())?;
+        let lmr = ia.register(pz, Buffer::new(length)?, privileges(false))?;
         Ok(Self { lmr })
     }
 
@@ -72,7 +76,7 @@ impl Part {
     ///
     /// # Safety
     /// The memory must be mapped, and nothing may assume it unchanging, until the last operation
-    /// with the part was taken.
+    /// with the part was taken, or its context was dropped.
     #[must_use]
     #[allow(unsafe_code)]
     pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Self {
@@ -94,9 +98,9 @@ impl Part {
     }
 
     /// Registers the part, unless it is registered.
-    pub(crate) fn register(&mut self, ia: &Ia, pz: &Pz) -> Result<()> {
+    pub(crate) fn register(&mut self, ia: &Ia, pz: &Pz, sends_only: bool) -> Result<()> {
         if self.lmr.is_none() {
-            self.lmr = Some(ia.register(pz, self.buffer.clone(), privileges())?);
+            self.lmr = Some(ia.register(pz, self.buffer.clone(), privileges(sends_only))?);
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ impl Default for Options {
             adapter: None,
             listen: None,
             message: 16 * 1024,
-            window: 16,
+            window: 32,
             rails: 1,
             stripe_from: 256 * 1024,
             pull: true,
@@ -69,20 +69,28 @@ const RDMA: u16 = 16;
 
 impl Options {
     /// Returns the parameters of the engine. Its unit of time is a millisecond.
-    pub(crate) fn config(&self) -> Config {
+    pub(crate) fn config(&self, pull: bool) -> Config {
         Config {
-            instance: fastrand::u64(1..),
+            instance: random(),
             message: self.message,
             window: Window { data: self.window, control: CONTROL },
             lend: LEND,
             queue: self.window.saturating_add(CONTROL).saturating_add(RDMA),
             rails: self.rails.min(MAX_RAILS as u8),
             stripe_from: self.stripe_from,
-            pull: self.pull,
+            pull,
             silence: milliseconds(self.silence),
             patience: milliseconds(self.patience),
         }
     }
+}
+
+/// Returns a number that nobody can guess, other than 0.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // The kernel refuses it only before its generator has begun, early in the boot.
+    getrandom::fill(&mut bytes).expect("random numbers of the kernel");
+    u64::from_ne_bytes(bytes) | 1
 }
 
 /// Returns a time in the engine's unit.

@@ -25,20 +25,15 @@ impl Storage for Vectors {
     type Buckets = Vec<Bucket>;
 }
 
-/// State of a context.
-#[derive(Clone, Copy, Debug, Default)]
-struct ContextState {
-    /// Operations that were not taken.
-    ops: usize,
-    /// Their results are discarded. The context is free after the last one.
-    closing: bool,
-}
-
 /// All of an instance that its lock protects.
 pub(crate) struct State {
     pub(crate) engine: Engine<Vectors>,
     pub(crate) home: DatHome,
-    contexts: [ContextState; MAX_CONTEXTS],
+    /// Operations of each context that were not taken.
+    posted: [usize; MAX_CONTEXTS],
+    /// Contexts that are closing, a bit for each. Their results are discarded, and they are free
+    /// after the last one.
+    closing: u32,
     /// Entries of the engine's storage.
     ops: usize,
     peers: usize,
@@ -50,12 +45,15 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(home: DatHome, options: &Options) -> Result<Self> {
-        let config = options.config();
+        // Some devices want more rights than local ones for the target of a read over iWARP.
+        let pull = options.pull && !home.adapter.is_iwarp();
+        let config = options.config(pull);
         let buckets = vec![Bucket::new(); BUCKETS];
         Ok(Self {
             engine: Engine::new(config, Vec::new(), Vec::new(), buckets)?,
             home,
-            contexts: Default::default(),
+            posted: [0; MAX_CONTEXTS],
+            closing: 0,
             ops: 0,
             peers: 0,
             session: config.window.sum() * u32::from(config.rails),
@@ -89,7 +87,7 @@ impl State {
                 return Err(error.into());
             }
         };
-        self.contexts[usize::from(post.context)].ops += 1;
+        self.posted[usize::from(post.context)] += 1;
         self.home.held.insert(id, held);
         self.engine.start(&mut self.home, id);
         self.settle();
@@ -98,6 +96,9 @@ impl State {
 
     /// Takes the result of an operation.
     pub(crate) fn test(&mut self, op: OpId, context: u8) -> Option<Completion> {
+        if self.engine.context_of(op) != Some(context) {
+            return None;
+        }
         let completion = self.engine.test(op)?;
         Some(self.complete(completion, context))
     }
@@ -114,16 +115,16 @@ impl State {
     }
 
     fn complete(&mut self, done: crate::bmi::engine::Completion, context: u8) -> Completion {
-        let received = if done.error.is_none() { done.actual as usize } else { 0 };
-        self.home.finish(done.op, received);
-        let state = &mut self.contexts[usize::from(context)];
-        state.ops = state.ops.saturating_sub(1);
+        let copied = done.error.is_none() && !self.is_closing(context);
+        self.home.finish(done.op, if copied { done.actual as usize } else { 0 });
+        let posted = &mut self.posted[usize::from(context)];
+        *posted = posted.saturating_sub(1);
         done.into()
     }
 
     /// Closes a context: cancels its operations, and frees it when they have ended.
     pub(crate) fn close_context(&mut self, context: u8) {
-        self.contexts[usize::from(context)].closing = true;
+        self.closing |= 1 << context;
         let of_context = |op: &&OpId| self.engine.context_of(**op) == Some(context);
         let ops: Vec<_> = self.home.held.keys().filter(of_context).copied().collect();
         for op in ops {
@@ -136,40 +137,51 @@ impl State {
     /// Discards the results of a closing context.
     fn discard(&mut self, context: u8) {
         while self.test_context(context).is_some() {}
-        let state = &mut self.contexts[usize::from(context)];
-        if state.ops == 0 {
-            *state = ContextState::default();
+        if self.posted[usize::from(context)] == 0 {
+            self.closing &= !(1 << context);
             self.home.wakes |= UNEXPECTED;
             self.engine.close_context(context);
         }
     }
 
     /// Returns whether a context waits for the ends of its operations.
-    pub(crate) fn has_closing_context(&self) -> bool {
-        self.contexts.iter().any(|context| context.closing)
+    pub(crate) fn is_closing(&self, context: u8) -> bool {
+        self.closing & (1 << context) != 0
     }
 
     /// Passes all results of requests to the engine.
     pub(crate) fn settle(&mut self) {
-        let Self { engine, home, .. } = self;
-        while let Some(report) = home.reports.pop_front() {
-            match report {
-                Report::Closed(rail, reason) => engine.closed(home, rail, reason),
-                Report::Completed(rail, cookie, success) => {
-                    engine.completed(home, rail, cookie, success);
-                }
-                Report::Exposed(op, result) => engine.exposed(home, op, result),
-                Report::Withdrawn(op) => engine.withdrawn(home, op),
+        loop {
+            while let Some(report) = self.home.reports.pop_front() {
+                self.report(report);
             }
+            if !self.home.take_short() {
+                return;
+            }
+            if !self.engine.give_up_idle(&mut self.home) {
+                self.home.fail_postponed();
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        let Self { engine, home, .. } = self;
+        match report {
+            Report::Closed(rail, reason) => engine.closed(home, rail, reason),
+            Report::Completed(rail, cookie, success) => {
+                engine.completed(home, rail, cookie, success);
+            }
+            Report::Exposed(op, result) => engine.exposed(home, op, result),
+            Report::Withdrawn(op) => engine.withdrawn(home, op),
         }
     }
 
     /// Discards the results of contexts that are closing.
     pub(crate) fn discard_closing(&mut self) {
-        for context in 0..MAX_CONTEXTS {
-            if self.contexts[context].closing {
-                self.discard(context as u8);
-            }
+        let mut left = self.closing;
+        while left != 0 {
+            self.discard(left.trailing_zeros() as u8);
+            left &= left - 1;
         }
     }
 
@@ -189,6 +201,7 @@ impl State {
             return;
         }
         self.ticked = now;
+        self.home.expire_postponed();
         self.engine.tick(&mut self.home, now);
         self.settle();
         let Self { engine, home, .. } = self;

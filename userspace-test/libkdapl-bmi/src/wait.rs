@@ -8,7 +8,7 @@
 
 use crate::error::Result;
 use crate::instance::Shared;
-use crate::state::State;
+use crate::state::{State, TICK};
 use libkdapl::Event;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,11 +38,15 @@ enum Waiter {
 #[derive(Default)]
 pub(crate) struct Waiters {
     waiter: Waiter,
+    /// Place of the thread of the program that waits.
+    place: usize,
     /// A thread of the program has asked for the place of the library's thread.
     asked: bool,
     /// Times that a thread of the program has waited.
     waits: u64,
+    /// Threads that sleep at each place, and a bit for each place with some.
     sleepers: [usize; PLACES],
+    sleeping: u32,
     pub(crate) stopping: bool,
     /// Room for the events of the waiting thread.
     events: Vec<Event>,
@@ -64,6 +68,29 @@ pub(crate) fn lock(mutex: &Mutex<(State, Waiters)>) -> Guard<'_> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Time that is left of a wait.
+struct TimeLeft {
+    timeout: Option<Duration>,
+    deadline: Option<Instant>,
+}
+
+impl TimeLeft {
+    /// Returns the time; `None` if there is no limit.
+    fn left(&mut self) -> Option<Duration> {
+        let timeout = self.timeout?;
+        if timeout.is_zero() {
+            return Some(timeout);
+        }
+        let now = Instant::now();
+        // A time that the clock cannot reach is no limit.
+        let deadline = match self.deadline {
+            Some(deadline) => deadline,
+            None => *self.deadline.insert(now.checked_add(timeout)?),
+        };
+        Some(deadline.saturating_duration_since(now))
+    }
+}
+
 impl Shared {
     /// Waits until `take` returns a result, or until the time-out (`None`: no limit). With a
     /// time-out of zero, processes the events that are there.
@@ -73,17 +100,19 @@ impl Shared {
         timeout: Option<Duration>,
         mut take: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<Option<T>> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut time = TimeLeft { timeout, deadline: None };
         let mut guard = lock(&self.state);
         loop {
             if let Some(result) = take(&mut guard.0) {
+                self.announce(&mut guard);
                 self.leave(&guard);
                 return Ok(Some(result));
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = time.left();
             let expired = left.is_some_and(|left| left.is_zero());
             if guard.1.waiter == Waiter::Nobody {
                 guard.1.waits += 1;
+                guard.1.place = place;
                 guard = self.wait_for_events(guard, Waiter::Program, left)?;
                 if expired {
                     let result = take(&mut guard.0);
@@ -91,7 +120,6 @@ impl Shared {
                     return Ok(result);
                 }
             } else if expired {
-                self.ask(&mut guard);
                 return Ok(None);
             } else {
                 guard = self.sleep(guard, place, left);
@@ -106,8 +134,11 @@ impl Shared {
         waiter: Waiter,
         timeout: Option<Duration>,
     ) -> Result<Guard<'a>> {
-        let tick = Duration::from_millis(guard.0.until_tick());
-        let timeout = timeout.map_or(tick, |timeout| timeout.min(tick));
+        let tick = Duration::from_millis(TICK);
+        let timeout = match guard.1.stopping {
+            true => Some(timeout.map_or(tick, |timeout| timeout.min(tick))),
+            false => timeout,
+        };
         let mut events = std::mem::take(&mut guard.1.events);
         guard.1.waiter = waiter;
         drop(guard);
@@ -118,16 +149,22 @@ impl Shared {
             guard.0.process(event);
         }
         guard.1.events = events;
-        guard.0.tick();
+        if guard.1.stopping {
+            // The library's thread has ended.
+            guard.0.tick();
+        }
         self.announce(&mut guard);
+        if taken.is_err() {
+            self.leave(&guard);
+        }
         taken.map(|()| guard)
     }
 
     /// Takes events, the first of which it waits for.
-    fn take_events(&self, timeout: Duration, events: &mut Vec<Event>) -> Result<()> {
+    fn take_events(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
         let first = match timeout {
-            Duration::ZERO => self.evd.dequeue(),
-            _ => self.evd.wait(Some(timeout), 1),
+            Some(Duration::ZERO) => self.evd.dequeue(),
+            _ => self.evd.wait(timeout, 1),
         };
         let mut next = first;
         loop {
@@ -163,6 +200,7 @@ impl Shared {
     ) -> Guard<'a> {
         self.ask(&mut guard);
         guard.1.sleepers[place] += 1;
+        guard.1.sleeping |= 1 << place;
         let bell = &self.sleepers.places[place];
         let mut guard = match timeout {
             Some(timeout) => {
@@ -172,6 +210,9 @@ impl Shared {
             None => bell.wait(guard).unwrap_or_else(PoisonError::into_inner),
         };
         guard.1.sleepers[place] -= 1;
+        if guard.1.sleepers[place] == 0 {
+            guard.1.sleeping &= !(1 << place);
+        }
         guard
     }
 
@@ -179,10 +220,15 @@ impl Shared {
     pub(crate) fn announce(&self, guard: &mut Guard<'_>) {
         guard.0.discard_closing();
         let wakes = std::mem::take(&mut guard.0.home.wakes);
-        for (place, bell) in self.sleepers.places.iter().enumerate() {
-            if wakes & (1 << place) != 0 && guard.1.sleepers[place] > 0 {
-                bell.notify_all();
-            }
+        let mut left = wakes & guard.1.sleeping;
+        while left != 0 {
+            self.sleepers.places[left.trailing_zeros() as usize].notify_all();
+            left &= left - 1;
+        }
+        // The thread that waits for events has to look for its result, which came without one.
+        if guard.1.waiter == Waiter::Program && wakes & (1 << guard.1.place) != 0 {
+            // If the queue is full, there are events that wake the thread.
+            let _ = self.evd.post_se(0);
         }
     }
 
@@ -191,8 +237,8 @@ impl Shared {
         if guard.1.waiter != Waiter::Nobody {
             return;
         }
-        if let Some(place) = guard.1.sleepers.iter().position(|sleepers| *sleepers > 0) {
-            self.sleepers.places[place].notify_one();
+        if guard.1.sleeping != 0 {
+            self.sleepers.places[guard.1.sleeping.trailing_zeros() as usize].notify_one();
         }
     }
 
@@ -202,11 +248,13 @@ impl Shared {
         while !guard.1.stopping {
             let waits = guard.1.waits;
             if guard.1.waiter == Waiter::Nobody && !guard.1.asked {
-                guard = match self.wait_for_events(guard, Waiter::Library, None) {
-                    Ok(guard) => guard,
-                    Err(_) => return,
-                };
-                if !guard.1.asked {
+                let tick = Duration::from_millis(guard.0.until_tick());
+                let waited = self.wait_for_events(guard, Waiter::Library, Some(tick));
+                // After an error, a thread of the program may have more luck.
+                let failed = waited.is_err();
+                guard = waited.unwrap_or_else(|_| lock(&self.state));
+                self.tick(&mut guard);
+                if !guard.1.asked && !failed {
                     continue;
                 }
             }
@@ -221,12 +269,20 @@ impl Shared {
         loop {
             let slept = self.sleepers.library.wait_timeout(guard, PAUSE);
             guard = slept.unwrap_or_else(PoisonError::into_inner).0;
+            self.tick(&mut guard);
             let idle = guard.1.waiter == Waiter::Nobody && guard.1.waits == waits;
             if idle || guard.1.stopping {
                 return guard;
             }
             waits = guard.1.waits;
         }
+    }
+
+    /// Lets time pass for the engine. Only the library's thread does so, at least every 500 ms, so
+    /// that a wait of the program reads no clock.
+    fn tick(&self, guard: &mut Guard<'_>) {
+        guard.0.tick();
+        self.announce(guard);
     }
 
     /// Ends the library's thread.

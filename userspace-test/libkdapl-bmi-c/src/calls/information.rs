@@ -22,7 +22,7 @@ extern "C" fn BMI_addr_lookup(address: *mut i64, id: *const c_char) -> c_int {
     // SAFETY: The program passes a C string.
     let id = unsafe { text(id) };
     returned(library::get().and_then(|library| {
-        let id = id?.ok_or(EINVAL)?;
+        let id = id?.filter(|_| !address.is_null()).ok_or(EINVAL)?;
         let ours = id.split(',').find(|one| one.starts_with("kdapl://")).ok_or(EINVAL)?;
         let known = library.addresses().looked_up(ours);
         let found = match known {

@@ -5,9 +5,8 @@ use super::posts::array;
 use super::{number, returned, store};
 use crate::errors::{self, EINVAL};
 use crate::header::BMI_unexpected_info;
-use crate::library::{self, Library};
+use crate::library::{self, Library, Outcome};
 use libkdapl_bmi::{Completion, Op, Unexpected};
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
@@ -21,11 +20,11 @@ struct Places {
 }
 
 impl Places {
-    /// Stores the results.
+    /// Stores the results. Returns what the call returns: 1 if there are any, else 0.
     ///
     /// # Safety
     /// There is room for them.
-    unsafe fn store(self, done: &[Completion]) {
+    unsafe fn store(self, done: &[Completion]) -> c_int {
         for (index, completion) in done.iter().enumerate() {
             let error = completion.result.err().map_or(0, |failure| -errors::of_failure(failure));
             // SAFETY: As above.
@@ -37,7 +36,21 @@ impl Places {
         }
         // SAFETY: As above.
         unsafe { store(self.count, 0, done.len() as c_int) };
+        c_int::from(!done.is_empty())
     }
+}
+
+/// Stores a count of 0, so that it is right after an error too.
+///
+/// # Safety
+/// There is room for the count, unless the pointer is NULL.
+unsafe fn none_yet(count: *mut c_int) -> Outcome<()> {
+    // SAFETY: As above.
+    unsafe { store(count, 0, 0) };
+    if count.is_null() {
+        return Err(EINVAL);
+    }
+    Ok(())
 }
 
 /// Returns the time of a wait; negative numbers are no limit.
@@ -56,15 +69,16 @@ extern "C" fn BMI_test(
     context: i64,
 ) -> c_int {
     let places = Places { count, errors: error, sizes: size, users: user };
-    returned(library::get().and_then(|library| {
+    // SAFETY: The program has room for the count.
+    let counted = unsafe { none_yet(count) };
+    returned(counted.and_then(|()| library::get()).and_then(|library| {
         let context = library.context(context)?;
-        if count.is_null() || !context.has(Op::from_raw(id as u64)) {
+        if !context.has(Op::from_raw(id as u64)) {
             return Err(EINVAL);
         }
         let done = context.wait_for(Op::from_raw(id as u64), idle(idle_ms)).map_err(number)?;
         // SAFETY: The program has room for a result.
-        unsafe { places.store(done.as_slice()) };
-        Ok(0)
+        Ok(unsafe { places.store(done.as_slice()) })
     }))
 }
 
@@ -81,20 +95,14 @@ extern "C" fn BMI_testsome(
     context: i64,
 ) -> c_int {
     let places = Places { count, errors, sizes, users };
-    returned(library::get().and_then(|library| {
+    // SAFETY: The program has room for the count.
+    let counted = unsafe { none_yet(count) };
+    returned(counted.and_then(|()| library::get()).and_then(|library| {
         let context = library.context(context)?;
         // SAFETY: The program's array has `incount` entries.
         let ids = unsafe { array(ids.cast_const(), incount) }?;
-        if count.is_null() {
-            return Err(EINVAL);
-        }
-        let ops: HashMap<Op, usize> = ids
-            .iter()
-            .enumerate()
-            .filter(|(_, id)| **id != 0)
-            .map(|(index, id)| (Op::from_raw(*id as u64), index))
-            .collect();
-        let all: Vec<Op> = ops.keys().copied().collect();
+        let all: Vec<Op> =
+            ids.iter().filter(|id| **id != 0).map(|id| Op::from_raw(*id as u64)).collect();
         if !all.iter().all(|op| context.has(*op)) {
             return Err(EINVAL);
         }
@@ -103,13 +111,13 @@ extern "C" fn BMI_testsome(
             all => context.wait_for_some(all, idle(idle_ms)).map_err(number)?,
         };
         for (place, completion) in done.iter().enumerate() {
-            let index = ops.get(&completion.op).copied().unwrap_or_default();
+            let id = completion.op.to_raw() as i64;
+            let index = ids.iter().position(|other| *other == id).unwrap_or_default();
             // SAFETY: The program has room for `incount` results.
             unsafe { store(indices, place, index as c_int) };
         }
         // SAFETY: As above.
-        unsafe { places.store(&done) };
-        Ok(0)
+        Ok(unsafe { places.store(&done) })
     }))
 }
 
@@ -125,20 +133,18 @@ extern "C" fn BMI_testcontext(
     context: i64,
 ) -> c_int {
     let places = Places { count, errors, sizes, users };
-    returned(library::get().and_then(|library| {
+    // SAFETY: The program has room for the count.
+    let counted = unsafe { none_yet(count) };
+    returned(counted.and_then(|()| library::get()).and_then(|library| {
         let context = library.context(context)?;
         let most = usize::try_from(incount).ok().filter(|most| *most > 0).ok_or(EINVAL)?;
-        if count.is_null() {
-            return Err(EINVAL);
-        }
         let done = context.wait(most, idle(idle_ms)).map_err(number)?;
         for (place, completion) in done.iter().enumerate() {
             // SAFETY: The program has room for `incount` results.
             unsafe { store(ids, place, completion.op.to_raw() as i64) };
         }
         // SAFETY: As above.
-        unsafe { places.store(&done) };
-        Ok(0)
+        Ok(unsafe { places.store(&done) })
     }))
 }
 
@@ -149,9 +155,11 @@ extern "C" fn BMI_testunexpected(
     info: *mut BMI_unexpected_info,
     idle_ms: c_int,
 ) -> c_int {
-    returned(library::get().and_then(|library| {
+    // SAFETY: The program has room for the count.
+    let counted = unsafe { none_yet(count) };
+    returned(counted.and_then(|()| library::get()).and_then(|library| {
         let most = usize::try_from(incount).ok().filter(|most| *most > 0).ok_or(EINVAL)?;
-        if count.is_null() || info.is_null() {
+        if info.is_null() {
             return Err(EINVAL);
         }
         let taken = library.bmi.wait_unexpected(most, idle(idle_ms)).map_err(number)?;
@@ -161,7 +169,7 @@ extern "C" fn BMI_testunexpected(
         }
         // SAFETY: As above.
         unsafe { store(count, 0, taken.len() as c_int) };
-        Ok(0)
+        Ok(c_int::from(!taken.is_empty()))
     }))
 }
 

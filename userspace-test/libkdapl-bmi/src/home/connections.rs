@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Connections: an Endpoint for each rail.
 
-use super::transfers::MOST_SEGMENTS;
+use super::binds::REQUESTS;
 use super::{DatHome, Report};
 use crate::bmi::engine::{Close, Error, Hello, PeerId, RailId};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::time::Duration;
-
-/// Binds and unbinds that an Endpoint can have outstanding, besides the engine's requests.
-const BINDS: u32 = 64;
+use std::time::{Duration, Instant};
 
 /// A connection.
 struct Connection {
@@ -21,11 +19,15 @@ struct Connection {
 
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
-    by_rail: HashMap<RailId, Handle>,
-    by_ep: HashMap<Handle, Connection>,
+    by_rail: FxHashMap<RailId, Handle>,
+    by_ep: FxHashMap<Handle, Connection>,
     /// Addresses to which this side connects, or from which a peer has connected.
-    pub(crate) addresses: HashMap<PeerId, SocketAddr>,
+    pub(crate) addresses: FxHashMap<PeerId, SocketAddr>,
     timeout: Duration,
+    /// Connects that wait for an Endpoint, and when they began.
+    postponed: VecDeque<(RailId, Hello, Instant)>,
+    /// An Endpoint is wanted: an idle session has to be given up.
+    short: bool,
     /// Receives and requests of an Endpoint.
     receives: u32,
     requests: u32,
@@ -33,14 +35,16 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(super) fn new(options: &Options) -> Self {
-        let config = options.config();
+        let config = options.config(options.pull);
         Self {
-            by_rail: HashMap::new(),
-            by_ep: HashMap::new(),
-            addresses: HashMap::new(),
+            by_rail: FxHashMap::default(),
+            by_ep: FxHashMap::default(),
+            addresses: FxHashMap::default(),
             timeout: options.connect_timeout,
+            postponed: VecDeque::new(),
+            short: false,
             receives: config.window.sum(),
-            requests: u32::from(config.queue) + BINDS,
+            requests: u32::from(config.queue) + REQUESTS,
         }
     }
 
@@ -65,10 +69,11 @@ impl Connections {
         self.by_ep.insert(ep.handle(), Connection { rail, ep });
     }
 
-    fn remove(&mut self, rail: RailId) {
-        if let Some(handle) = self.by_rail.remove(&rail) {
-            self.by_ep.remove(&handle);
-        }
+    /// Frees the Endpoint of a rail. Returns its handle.
+    fn remove(&mut self, rail: RailId) -> Option<Handle> {
+        let handle = self.by_rail.remove(&rail)?;
+        self.by_ep.remove(&handle);
+        Some(handle)
     }
 }
 
@@ -77,11 +82,14 @@ impl DatHome {
     fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
         let adapter = &self.adapter;
         let srq = self.receives.srq();
+        let (writes, reads) = adapter.rdma_segments();
         let attr = EpAttr {
             max_recv_dtos: if srq.is_some() { 0 } else { self.connections.receives },
             max_request_dtos: self.connections.requests,
             max_recv_iov: 1,
-            max_request_iov: MOST_SEGMENTS as u32,
+            max_request_iov: 1,
+            max_rdma_write_iov: writes,
+            max_rdma_read_iov: reads,
             ..Default::default()
         };
         let ep = adapter.ia.create_ep_with(&EpConfig {
@@ -94,13 +102,43 @@ impl DatHome {
         })?;
         self.connections.insert(rail, ep.clone());
         let window = (self.connections.receives as usize, self.connections.count());
-        self.receives.prepare(adapter, &ep, window)?;
+        self.receives.prepare(adapter, Some(&ep), window)?;
         Ok(ep)
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        if let Err(error) = self.try_connect(rail, hello) {
-            self.close_rail(rail, Some(error));
+        match self.try_connect(rail, hello) {
+            Ok(()) => {}
+            Err(Error::NoMemory) => {
+                self.free_ep(rail);
+                self.connections.postponed.push_back((rail, *hello, Instant::now()));
+                self.connections.short = true;
+            }
+            Err(error) => self.close_rail(rail, Some(error)),
+        }
+    }
+
+    /// Returns whether an idle session has to be given up, since Endpoints are short.
+    pub(crate) fn take_short(&mut self) -> bool {
+        std::mem::take(&mut self.connections.short)
+    }
+
+    /// Fails the last connect that waits for an Endpoint: there is no idle session.
+    pub(crate) fn fail_postponed(&mut self) {
+        if let Some((rail, ..)) = self.connections.postponed.pop_back() {
+            self.close_rail(rail, Some(Error::NoMemory));
+        }
+    }
+
+    /// Fails the connects that have waited for too long.
+    pub(crate) fn expire_postponed(&mut self) {
+        while let Some((_, _, since)) = self.connections.postponed.front() {
+            if since.elapsed() < self.connections.timeout {
+                return;
+            }
+            if let Some((rail, ..)) = self.connections.postponed.pop_front() {
+                self.close_rail(rail, Some(Error::NoMemory));
+            }
         }
     }
 
@@ -127,7 +165,8 @@ impl DatHome {
         }
         let accepted = self.create_ep(rail).and_then(|ep| cr.accept(&ep, &hello.encode()));
         if accepted.is_err() {
-            // Dropping the request rejects it.
+            // Dropping the request rejects it. The next one may find an Endpoint.
+            self.connections.short = true;
             self.close_rail(rail, Some(Error::NoMemory));
         }
     }
@@ -138,6 +177,7 @@ impl DatHome {
             Close::Abrupt => libkdapl::Close::Abrupt,
         };
         // The event of the end follows, also if it is on its way already.
+        self.connections.postponed.retain(|(waiting, ..)| *waiting != rail);
         let begun = self.ep(rail).is_some_and(|ep| ep.disconnect(how).is_ok());
         if !begun {
             self.close_rail(rail, None);
@@ -146,14 +186,26 @@ impl DatHome {
 
     /// Frees the Endpoint of a rail, and reports its end. Nothing is outstanding on it.
     fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
-        self.connections.remove(rail);
+        self.free_ep(rail);
+        self.forget_binds(rail);
         self.reports.push_back(Report::Closed(rail, reason));
+    }
+
+    /// Frees the Endpoint of a rail, with the receives that only it can have.
+    fn free_ep(&mut self, rail: RailId) {
+        if let Some(handle) = self.connections.remove(rail) {
+            let window = (self.connections.receives as usize, self.connections.count());
+            self.receives.forget(&self.adapter, handle, window);
+        }
     }
 
     /// Processes a connection event other than ESTABLISHED.
     pub(crate) fn connection_ended(&mut self, ep: Handle, event: ConnectionEvent) {
         let Some((rail, _)) = self.connections.of(ep) else { return };
         self.close_rail(rail, reason(event));
+        if let Some((rail, hello, _)) = self.connections.postponed.pop_front() {
+            self.begin_connect(rail, &hello);
+        }
     }
 }
 

@@ -2,46 +2,42 @@
 //! Access of peers to the memory of operations, by Remote Memory Regions (RMRs).
 //!
 //! A peer can access memory from the bind of an RMR to its unbind. Both are requests on the
-//! Endpoint of a rail. When the rail has ended, freeing the RMR has the effect of an unbind.
+//! Endpoint of a rail (`binds.rs`). When the rail has ended, freeing the RMR has the effect of an
+//! unbind.
 
-use super::{DatHome, Report, Request};
+use super::binds::{Bind, Step};
+use super::{DatHome, Report};
 use crate::bmi::engine::{Error, OpId, RailId, Rdma};
-use crate::memory::Part;
-use libkdapl::{CompletionFlags, Ep, Privileges, Rmr, RmrBinding, Segment, Type};
-use std::collections::HashMap;
+use libkdapl::{Privileges, Rmr, Segment};
+use rustc_hash::FxHashMap;
 
 /// Parts of a send's memory up to which the receiver is asked to read them. Of more, the sender
 /// writes them: it needs no bind for that.
 const READ: usize = 4;
 
-/// Bytes that the first bind tries. The limit of the device is found by halving it.
-const FIRST_LIMIT: usize = 32 << 20;
-
 /// Exposed memory of an operation.
 struct Exposure {
     rail: RailId,
-    /// RMRs, with their segments at the peer.
+    rdma: Rdma,
+    /// RMRs that the peer can be told of.
+    most: usize,
+    /// RMRs, with their segments at the peer, in the order of the memory.
     bound: Vec<(Rmr, Segment)>,
-    /// Binds or unbinds that are outstanding.
+    /// Binds or unbinds that have not completed.
     outstanding: usize,
-    /// A bind has failed.
+    /// A bind or an unbind has failed.
     failed: bool,
+    /// A bind was too long for the device.
+    too_long: bool,
     ending: bool,
 }
 
 /// Exposed memory of all operations.
+#[derive(Default)]
 pub(super) struct Exposures {
-    of_ops: HashMap<OpId, Exposure>,
+    of_ops: FxHashMap<OpId, Exposure>,
     /// RMRs that are not bound.
     free: Vec<Rmr>,
-    /// Bytes that one RMR can have on this device.
-    limit: usize,
-}
-
-impl Default for Exposures {
-    fn default() -> Self {
-        Self { of_ops: HashMap::new(), free: Vec::new(), limit: FIRST_LIMIT }
-    }
 }
 
 impl Exposures {
@@ -55,90 +51,64 @@ impl Exposures {
 impl DatHome {
     /// Starts to expose the memory of an operation.
     pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: u16) {
-        let exposure =
-            Exposure { rail, bound: Vec::new(), outstanding: 0, failed: false, ending: false };
+        self.expose(op, rail, rdma, most.into());
+    }
+
+    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: usize) {
+        let binds = self.binds_for(op, rdma, most);
+        let exposure = Exposure {
+            rail,
+            rdma,
+            most,
+            bound: Vec::new(),
+            outstanding: binds.as_ref().map_or(0, Vec::len),
+            failed: binds.is_none(),
+            too_long: false,
+            ending: false,
+        };
         self.exposures.of_ops.insert(op, exposure);
-        if self.bind_all(op, rail, rdma, most).is_none() {
-            if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
-                exposure.failed = true;
-            }
+        for bind in binds.into_iter().flatten() {
+            self.queue_bind(rail, op, Step::Bind(bind));
         }
         self.review(op);
     }
 
-    /// Posts the binds of an operation's memory. Returns `None` if that is impossible, or not worth
+    /// Divides an operation's memory for binds. Returns `None` if that is impossible, or not worth
     /// the time.
-    fn bind_all(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: u16) -> Option<()> {
-        let ep = self.ep(rail)?;
+    fn binds_for(&mut self, op: OpId, rdma: Rdma, most: usize) -> Option<Vec<Bind>> {
         self.prepare(op).ok()?;
         let parts = self.held.get_mut(&op)?.for_rdma().0;
-        let most = match rdma {
-            Rdma::Read => READ.min(most.into()),
-            Rdma::Write => most.into(),
+        let (privileges, most) = match rdma {
+            Rdma::Read => (Privileges::REMOTE_READ, READ.min(most)),
+            Rdma::Write => (Privileges::REMOTE_WRITE, most),
         };
-        let privileges = match rdma {
-            Rdma::Read => Privileges::REMOTE_READ,
-            Rdma::Write => Privileges::REMOTE_WRITE,
-        };
-        let mut count = 0;
+        let longest = self.binds.longest();
+        let mut binds = Vec::new();
         for part in &parts {
-            let mut from = 0;
-            while from < part.length() {
-                count += 1;
-                if count > most {
+            for from in (0..part.length()).step_by(longest) {
+                if binds.len() == most {
                     return None;
                 }
-                from += self.bind(op, &ep, part, from, privileges)?;
+                let length = (part.length() - from).min(longest);
+                let segment = part.segment(from, length)?;
+                binds.push(Bind { lmr: part.lmr()?.clone(), segment, privileges });
             }
         }
-        Some(())
+        Some(binds)
     }
 
-    /// Binds an RMR to the bytes of a part from `from` on. Returns how many it has.
-    fn bind(
-        &mut self,
-        op: OpId,
-        ep: &Ep,
-        part: &Part,
-        from: usize,
-        privileges: Privileges,
-    ) -> Option<usize> {
-        let rmr = match self.exposures.free.pop() {
-            Some(rmr) => rmr,
-            None => self.adapter.ia.create_rmr(&self.adapter.pz).ok()?,
-        };
-        let number = self.requests.insert(Request::Bind(op));
-        let bound = self.post_bind(&rmr, ep, (part, from), privileges, number as u64);
-        let Some((segment, length)) = bound else {
-            self.requests.remove(number);
-            self.exposures.free.push(rmr);
-            return None;
-        };
-        let exposure = self.exposures.of_ops.get_mut(&op)?;
-        exposure.bound.push((rmr, segment));
-        exposure.outstanding += 1;
-        Some(length)
+    /// Returns an RMR that is not bound.
+    pub(super) fn take_rmr(&mut self) -> libkdapl::Result<Rmr> {
+        match self.exposures.free.pop() {
+            Some(rmr) => Ok(rmr),
+            None => self.adapter.ia.create_rmr(&self.adapter.pz),
+        }
     }
 
-    fn post_bind(
-        &mut self,
-        rmr: &Rmr,
-        ep: &Ep,
-        (part, from): (&Part, usize),
-        privileges: Privileges,
-        cookie: u64,
-    ) -> Option<(Segment, usize)> {
-        loop {
-            let length = (part.length() - from).min(self.exposures.limit);
-            let segment = part.segment(from, length)?;
-            let binding = RmrBinding { lmr: part.lmr()?, segment, privileges };
-            match rmr.bind(ep, &binding, cookie, CompletionFlags::default()) {
-                Ok(segment) => return Some((segment, length)),
-                Err(e) if e.kind() == Some(Type::LENGTH_ERROR) && length > 1 => {
-                    self.exposures.limit = length.next_power_of_two() / 2;
-                }
-                Err(_) => return None,
-            }
+    /// Records a bind that was posted.
+    pub(super) fn bound(&mut self, op: OpId, rmr: Rmr, segment: Segment) {
+        if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
+            exposure.bound.push((rmr, segment));
         }
     }
 
@@ -149,33 +119,24 @@ impl DatHome {
         };
         exposure.ending = true;
         let (rail, bound) = (exposure.rail, exposure.bound.clone());
-        if let Some(ep) = self.ep(rail) {
-            for (rmr, _) in &bound {
-                self.post_unbind(op, &ep, rmr);
+        if self.connections.ep(rail).is_some() {
+            exposure.outstanding += bound.len();
+            for (rmr, _) in bound {
+                self.queue_bind(rail, op, Step::Unbind(rmr));
             }
         }
         self.review(op);
     }
 
-    fn post_unbind(&mut self, op: OpId, ep: &Ep, rmr: &Rmr) {
-        let number = self.requests.insert(Request::Bind(op));
-        match rmr.unbind(ep, number as u64, CompletionFlags::default()) {
-            Ok(()) => {
-                if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
-                    exposure.outstanding += 1;
-                }
-            }
-            Err(_) => {
-                self.requests.remove(number);
-                if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
-                    exposure.failed = true;
-                }
-            }
+    /// Records that a bind of an operation was too long for the device.
+    pub(super) fn too_long(&mut self, op: OpId) {
+        if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
+            exposure.too_long = true;
         }
     }
 
-    /// Processes the completion of a bind or of an unbind.
-    pub(crate) fn bind_completed(&mut self, op: OpId, success: bool) {
+    /// Processes the end of a bind or of an unbind.
+    pub(super) fn step_ended(&mut self, op: OpId, success: bool) {
         if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
             exposure.outstanding = exposure.outstanding.saturating_sub(1);
             exposure.failed |= !success;
@@ -189,6 +150,12 @@ impl DatHome {
             return;
         };
         let (ending, failed) = (exposure.ending, exposure.failed);
+        if exposure.too_long && !ending {
+            // Shorter binds now. Dropping the RMRs frees them.
+            let (rail, rdma, most) = (exposure.rail, exposure.rdma, exposure.most);
+            self.exposures.of_ops.remove(&op);
+            return self.expose(op, rail, rdma, most);
+        }
         let gone = self.connections.ep(exposure.rail).is_none();
         let count = exposure.bound.len() as u16;
         if !ending && !failed {

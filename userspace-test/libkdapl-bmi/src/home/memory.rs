@@ -13,8 +13,9 @@ const MANY: usize = 4;
 /// Average bytes of such short fragments.
 const SHORT: usize = 16 * 1024;
 
-/// Contiguous buffers that are kept for later operations.
+/// Contiguous buffers that are kept for later operations, and their bytes.
 const KEPT: usize = 8;
+const KEPT_BYTES: usize = 8 << 20;
 
 /// Fragments of a message, none of which is empty.
 #[derive(Clone, Debug, Default)]
@@ -118,7 +119,8 @@ impl Held {
         }
         if !self.parts.is_scattered() {
             let Adapter { ia, pz, .. } = adapter;
-            return self.parts.0.iter_mut().try_for_each(|part| part.register(ia, pz));
+            let sends = self.sends;
+            return self.parts.0.iter_mut().try_for_each(|part| part.register(ia, pz, sends));
         }
         let memory = scratch.take(adapter, self.parts.length())?;
         if self.sends {
@@ -148,15 +150,23 @@ impl Scratch {
         let fits = |memory: &Memory| (length..=length * 4).contains(&memory.length());
         match self.0.iter().position(fits) {
             Some(index) => Ok(self.0.swap_remove(index)),
-            None => Memory::new(&adapter.ia, &adapter.pz, length.next_power_of_two()),
+            None => {
+                let new = || Memory::new(&adapter.ia, &adapter.pz, length.next_power_of_two());
+                new().or_else(|_| {
+                    // What is kept may be what is missing.
+                    self.0.clear();
+                    new()
+                })
+            }
         }
     }
 
     fn give_back(&mut self, memory: Memory) {
-        if self.0.len() == KEPT {
+        self.0.push(memory);
+        let bytes = |kept: &[Memory]| kept.iter().map(Memory::length).sum::<usize>();
+        while self.0.len() > KEPT || bytes(&self.0) > KEPT_BYTES {
             self.0.remove(0);
         }
-        self.0.push(memory);
     }
 }
 

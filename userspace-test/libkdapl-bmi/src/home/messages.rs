@@ -10,7 +10,7 @@ use crate::bmi::engine::{
     encode_descriptor, Body, Cookie, Descriptor, Header, OpId, RailId, HEADER,
 };
 use crate::options::Options;
-use libkdapl::{Buffer, CompletionFlags, Lmr, Privileges, Segment};
+use libkdapl::{Buffer, CompletionFlags, Lmr, Privileges, Segment, Type};
 use std::collections::VecDeque;
 
 /// Bytes of a buffer for messages without payload.
@@ -75,12 +75,19 @@ pub(super) struct Messages {
     small: Buffers,
     large: Buffers,
     waiting: VecDeque<Waiting>,
+    /// Messages that are posted, and whose buffers are freed.
+    sent: usize,
 }
 
 impl Messages {
     pub(super) fn new(options: &Options) -> Self {
         let large = (options.message as usize).max(SMALL);
-        Self { small: Buffers::new(SMALL), large: Buffers::new(large), waiting: VecDeque::new() }
+        Self {
+            small: Buffers::new(SMALL),
+            large: Buffers::new(large),
+            waiting: VecDeque::new(),
+            sent: 0,
+        }
     }
 
     fn take(&mut self, adapter: &Adapter, length: usize) -> libkdapl::Result<Slot> {
@@ -147,7 +154,7 @@ impl DatHome {
             let length = message.start.len() + message.payload.map_or(0, |(_, length)| length);
             let Ok(slot) = self.messages.take(&self.adapter, length) else {
                 // A buffer that is freed is passed on. Without one, nothing would continue.
-                if self.requests.is_empty() {
+                if self.messages.sent == 0 {
                     self.fail_waiting();
                 }
                 return;
@@ -168,12 +175,17 @@ impl DatHome {
         let segment = self.fill(message, slot, length);
         let request = Request::Message(message.rail, message.cookie, slot);
         let number = self.requests.insert(request) as u64;
-        let posted = self
-            .ep(message.rail)
-            .is_some_and(|ep| ep.post_send(&[segment], number, CompletionFlags::default()).is_ok());
-        if !posted {
-            self.requests.remove(number as usize);
-            self.messages.free(slot);
+        let ep = self.ep(message.rail);
+        let posted = ep.map(|ep| ep.post_send(&[segment], number, CompletionFlags::default()));
+        if let Some(Ok(())) = posted {
+            self.messages.sent += 1;
+            return;
+        }
+        self.requests.remove(number as usize);
+        self.messages.free(slot);
+        // The event of the connection's end follows, after the messages that came before it.
+        let ends = |error: libkdapl::Error| error.kind() == Some(Type::INVALID_STATE);
+        if posted.is_some_and(|posted| posted.is_err_and(|error| !ends(error))) {
             self.reports.push_back(Report::Completed(message.rail, message.cookie, false));
         }
     }
@@ -193,6 +205,7 @@ impl DatHome {
     /// Frees the buffer of a message that was sent, or flushed.
     pub(crate) fn free_slot(&mut self, slot: Slot) {
         self.messages.free(slot);
+        self.messages.sent = self.messages.sent.saturating_sub(1);
         if !self.messages.waiting.is_empty() {
             self.send_waiting();
         }

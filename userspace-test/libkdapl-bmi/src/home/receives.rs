@@ -9,7 +9,8 @@
 
 use super::Adapter;
 use crate::options::Options;
-use libkdapl::{Buffer, CompletionFlags, Ep, Lmr, Privileges, Segment, Srq};
+use libkdapl::{Buffer, CompletionFlags, Ep, Handle, Lmr, Privileges, Segment, Srq};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Buffers that are registered together.
 const CHUNK: usize = 64;
@@ -28,6 +29,8 @@ pub(crate) struct Receives {
     /// Receives that the SRQ may have, and those that it has.
     limit: usize,
     posted: usize,
+    /// Buffers that Endpoints without the SRQ have.
+    of_eps: FxHashMap<Handle, FxHashSet<usize>>,
 }
 
 impl Receives {
@@ -44,6 +47,7 @@ impl Receives {
             srq,
             limit: limit as usize,
             posted: 0,
+            of_eps: FxHashMap::default(),
         })
     }
 
@@ -62,12 +66,12 @@ impl Receives {
         self.chunks.len() * CHUNK * self.size
     }
 
-    /// Posts receives for a new connection, the `count`th one, whose peer may send `window`
-    /// messages.
+    /// Posts receives for `count` connections, whose peers may send `window` messages each: those
+    /// of the new connection `ep`, or those that the SRQ lacks.
     pub(super) fn prepare(
         &mut self,
         adapter: &Adapter,
-        ep: &Ep,
+        ep: Option<&Ep>,
         (window, count): (usize, usize),
     ) -> libkdapl::Result<()> {
         let wanted = match self.srq {
@@ -79,8 +83,7 @@ impl Receives {
                 self.add_chunk(adapter)?;
             }
             if let Some(buffer) = self.free.pop() {
-                self.posted += 1;
-                self.post(buffer, Some(ep))?;
+                self.post(buffer, ep)?;
             }
         }
         Ok(())
@@ -95,30 +98,41 @@ impl Receives {
         Ok(())
     }
 
-    /// Posts a buffer. One that cannot be posted is free again.
+    /// Posts a buffer that is not posted. One that cannot be posted is free.
     fn post(&mut self, buffer: usize, ep: Option<&Ep>) -> libkdapl::Result<()> {
         let (segments, cookie) = ([self.segment(buffer)], buffer as u64 | RECEIVE);
         let posted = match (&self.srq, ep) {
-            (Some(srq), _) => srq.post_recv(&segments, cookie),
-            (None, Some(ep)) => ep.post_recv(&segments, cookie, CompletionFlags::default()),
+            (Some(srq), _) => srq.post_recv(&segments, cookie).map(|()| self.posted += 1),
+            (None, Some(ep)) => {
+                let posted = ep.post_recv(&segments, cookie, CompletionFlags::default());
+                if posted.is_ok() {
+                    self.of_eps.entry(ep.handle()).or_default().insert(buffer);
+                }
+                posted
+            }
             (None, None) => {
-                self.free(buffer);
+                self.free.push(buffer);
                 return Ok(());
             }
         };
         if posted.is_err() {
-            self.free(buffer);
+            self.free.push(buffer);
         }
         posted
     }
 
-    fn free(&mut self, buffer: usize) {
-        self.free.push(buffer);
-        self.posted = self.posted.saturating_sub(1);
-    }
-
     fn segment(&self, buffer: usize) -> Segment {
         self.chunks[buffer / CHUNK].segment(buffer % CHUNK * self.size, self.size)
+    }
+
+    /// Records that a receive has ended. Returns its buffer, unless it was taken back before.
+    fn ended(&mut self, ep: Handle, cookie: u64) -> Option<usize> {
+        let buffer = (cookie & !RECEIVE) as usize;
+        if self.srq.is_some() {
+            self.posted = self.posted.saturating_sub(1);
+            return Some(buffer);
+        }
+        self.of_eps.get_mut(&ep)?.remove(&buffer).then_some(buffer)
     }
 
     /// Copies a message, and posts its buffer again. Returns an error if this is not possible: the
@@ -129,15 +143,30 @@ impl Receives {
         (cookie, length): (u64, usize),
         message: &mut Vec<u8>,
     ) -> libkdapl::Result<()> {
-        let buffer = (cookie & !RECEIVE) as usize;
+        let Some(buffer) = self.ended(ep.handle(), cookie) else { return Ok(()) };
         message.resize(length.min(self.size), 0);
         self.chunks[buffer / CHUNK].buffer().read(buffer % CHUNK * self.size, message);
         self.post(buffer, Some(ep))
     }
 
     /// Takes back a buffer without a message. One of the SRQ is posted again.
-    pub(crate) fn flushed(&mut self, cookie: u64) {
-        // An error frees the buffer, and the next connection posts it.
-        let _ = self.post((cookie & !RECEIVE) as usize, None);
+    pub(crate) fn flushed(&mut self, ep: Handle, cookie: u64) {
+        if let Some(buffer) = self.ended(ep, cookie) {
+            // An error frees the buffer, and the next connection posts it.
+            let _ = self.post(buffer, None);
+        }
+    }
+
+    /// Takes back the receives of an Endpoint that was freed, of which no events come any more. One
+    /// of the SRQ may be lost with the connection that it was for: it is replaced. `window` has the
+    /// messages of a connection and the number of those that are left.
+    pub(super) fn forget(&mut self, adapter: &Adapter, ep: Handle, window: (usize, usize)) {
+        self.free.extend(self.of_eps.remove(&ep).into_iter().flatten());
+        let outstanding = self.srq.as_ref().and_then(|srq| srq.query().ok());
+        if let Some(query) = outstanding {
+            self.posted = self.posted.min(query.outstanding as usize);
+            // An error leaves the receives to the next connection.
+            let _ = self.prepare(adapter, None, window);
+        }
     }
 }

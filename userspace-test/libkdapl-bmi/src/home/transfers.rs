@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! RDMA requests.
 
-use super::{DatHome, Parts, Report, Request};
+use super::{DatHome, Report, Request};
 use crate::bmi::engine::{Cookie, Pieces, Posted, RailId, Rdma, Transfer};
 use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
 
 /// Cookie of requests without an event of their own. If one fails, so does the last one after it.
 pub(crate) const SILENT: u64 = (1 << 62) - 1;
+
+/// Requests that are posted at once.
+const LIST: u16 = 64;
 
 /// An RDMA request.
 struct Piece {
@@ -47,20 +50,17 @@ impl DatHome {
     /// Divides a range of a message into requests.
     fn pieces(&mut self, transfer: &Transfer) -> Option<Vec<Piece>> {
         self.prepare(transfer.op).ok()?;
-        let limits = &self.adapter.limits.raw;
+        let (writes, reads) = self.adapter.rdma_segments();
         let segments = match transfer.rdma {
-            Rdma::Read => limits.max_iov_segments_per_rdma_read,
-            Rdma::Write => limits.max_iov_segments_per_rdma_write,
+            Rdma::Read => reads,
+            Rdma::Write => writes,
         };
         let held = self.held.get_mut(&transfer.op)?;
-        let (parts, lengths): (Parts, _) = {
-            let parts = held.for_rdma();
-            let lengths = parts.lengths();
-            (parts, lengths)
-        };
-        let segments = (segments as usize).clamp(1, MOST_SEGMENTS);
-        let pieces = Pieces::new(&lengths, &held.remote, transfer.from, transfer.to, segments);
-        let pieces = pieces.take(transfer.requests.into()).map(|piece| Piece {
+        let parts = held.for_rdma();
+        let lengths = parts.lengths();
+        let (from, to, most) = (transfer.from, transfer.to, transfer.requests.min(LIST));
+        let pieces = Pieces::new(&lengths, &held.remote, from, to, segments as usize);
+        let pieces = pieces.take(most.into()).map(|piece| Piece {
             local: parts.segments(piece.fragment, piece.skip as usize, piece.length as usize),
             remote: Segment {
                 address: piece.address,
@@ -73,9 +73,6 @@ impl DatHome {
         (!pieces.is_empty()).then_some(pieces)
     }
 }
-
-/// Segments of a request, also of devices that can have more.
-pub(super) const MOST_SEGMENTS: usize = 16;
 
 /// Returns the requests. Only the last one has an event, and the cookie `number`.
 fn dtos(pieces: &[Piece], rdma: Rdma, number: u64) -> Vec<Dto<'_>> {

@@ -104,5 +104,6 @@ proptest! {
         let mut program = Program::new(settings, seed);
         program.execute(&acts);
         program.finish();
+        prop_assert_eq!(program.violations(), 0, "a transfer went on in another session");
     }
 }

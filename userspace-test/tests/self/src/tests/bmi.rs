@@ -19,7 +19,11 @@ tests! {
     #[Long, Transport]
     up_to_64_mib, 300, "BMI moves messages of up to 64 MiB (128 KiB over a spoilt link)";
     #[Link, Transport]
-    lists, 60, "BMI moves lists of 64 regions into one, and one into 64, of registered and other memory";
+    lists, 120, "BMI moves lists of regions into one, and one into regions, of registered and other memory";
+    #[Link, Transport]
+    many_in_flight, 120, "A hundred long BMI messages in flight in each direction arrive";
+    #[Transport]
+    read_only, 60, "BMI sends messages from memory that may only be read";
     #[Link, Transport]
     unexpected, 60, "Unexpected messages name their sender, arrive in order, and can be answered";
     #[Transport]
@@ -158,51 +162,115 @@ fn lengths(context: &Context) -> Result<()> {
 fn up_to_64_mib(context: &Context) -> Result<()> {
     match context.link_is_spoilt() {
         true => both_ways(context, &[128 << 10]),
+        false if context.is_brief() => both_ways(context, &[(4 << 20) + 1]),
         false => both_ways(context, &[(4 << 20) + 1, 64 << 20]),
     }
 }
 
+/// Numbers and lengths of regions: many short ones, more than a request has, and more than there are
+/// binds at a time.
+const LISTS: [(usize, usize); 3] = [(64, 4096), (8, 65_536), (130, 16_384)];
+
 fn lists(context: &Context) -> Result<()> {
-    const REGIONS: usize = 64;
-    const LENGTH: usize = 4096;
     for options in ways() {
         if options.pull && context.loses_reads() {
             continue;
         }
         let sides = Sides::open(context, &options)?;
         let back = sides.greet()?;
-        let (client, server) = (&sides.client, &sides.server);
-        // Regions that do not touch, in another order than in memory.
-        let spread = client.random(context, 2 * REGIONS * LENGTH)?;
-        let region = |index: usize| spread.part((index * 37 % REGIONS) * 2 * LENGTH, LENGTH);
-        let regions: Vec<Part> = (0..REGIONS).map(region).collect();
-        let whole = server.bmi.alloc(REGIONS * LENGTH)?;
-        let receive = server.context.receive(&back, 1, &[whole.whole()], 0)?;
-        let send = client.context.send(&sides.peer, 1, &regions, 0)?;
-        server.done(receive, REGIONS * LENGTH)?;
-        client.done(send, REGIONS * LENGTH)?;
-        let sent = spread.buffer().to_vec(0, 2 * REGIONS * LENGTH);
-        for index in 0..REGIONS {
-            let from = (index * 37 % REGIONS) * 2 * LENGTH;
-            let got = whole.buffer().to_vec(index * LENGTH, LENGTH);
-            ensure!(got == sent[from..from + LENGTH], "region {index} to the server");
+        let lists = if context.link_is_spoilt() { &LISTS[..1] } else { &LISTS };
+        for (regions, length) in lists {
+            list(context, &sides, &back, (*regions, *length))
+                .with_context(|| format!("{regions} of {length} bytes, pull {}", options.pull))?;
         }
-        // And back, to other memory that is not registered.
-        let mut plain = vec![0_u8; REGIONS * LENGTH];
-        let start = std::ptr::NonNull::new(plain.as_mut_ptr()).context("an address")?;
-        let part = |index: usize| {
-            // SAFETY: `plain` lives, and is not used, until the receive has completed.
-            unsafe { Part::borrowed(start.add((REGIONS - 1 - index) * LENGTH), LENGTH) }
-        };
-        let parts: Vec<Part> = (0..REGIONS).map(part).collect();
-        let receive = client.context.receive(&sides.peer, 2, &parts, 0)?;
-        let send = server.context.send(&back, 2, &[whole.whole()], 0)?;
-        client.done(receive, REGIONS * LENGTH)?;
-        server.done(send, REGIONS * LENGTH)?;
-        for (index, got) in plain.rchunks(LENGTH).enumerate() {
-            let sent = whole.buffer().to_vec(index * LENGTH, LENGTH);
-            ensure!(got == sent, "region {index} to the client");
+    }
+    Ok(())
+}
+
+/// Sends regions of the client into one of the server, and back into others.
+fn list(
+    context: &Context,
+    sides: &Sides,
+    back: &Peer,
+    (count, length): (usize, usize),
+) -> Result<()> {
+    let (client, server) = (&sides.client, &sides.server);
+    // Regions that do not touch, in another order than in memory.
+    let spread = client.random(context, 2 * count * length)?;
+    let from = |index: usize| (count - 1 - index) * 2 * length;
+    let regions: Vec<Part> = (0..count).map(|index| spread.part(from(index), length)).collect();
+    let whole = server.bmi.alloc(count * length)?;
+    let receive = server.context.receive(back, 1, &[whole.whole()], 0)?;
+    let send = client.context.send(&sides.peer, 1, &regions, 0)?;
+    server.done(receive, count * length)?;
+    client.done(send, count * length)?;
+    for index in 0..count {
+        let got = whole.buffer().to_vec(index * length, length);
+        ensure!(got == spread.buffer().to_vec(from(index), length), "region {index} to the server");
+    }
+    // And back, to other memory that is not registered.
+    let mut plain = vec![0_u8; count * length];
+    let start = std::ptr::NonNull::new(plain.as_mut_ptr()).context("an address")?;
+    let part = |index: usize| {
+        // SAFETY: `plain` lives, and is not used, until the receive has completed.
+        unsafe { Part::borrowed(start.add((count - 1 - index) * length), length) }
+    };
+    let parts: Vec<Part> = (0..count).map(part).collect();
+    let receive = client.context.receive(&sides.peer, 2, &parts, 0)?;
+    let send = server.context.send(back, 2, &[whole.whole()], 0)?;
+    client.done(receive, count * length)?;
+    server.done(send, count * length)?;
+    for (index, got) in plain.rchunks(length).enumerate() {
+        let sent = whole.buffer().to_vec(index * length, length);
+        ensure!(got == sent, "region {index} to the client");
+    }
+    Ok(())
+}
+
+fn many_in_flight(context: &Context) -> Result<()> {
+    const COUNT: usize = 100;
+    let length = if context.link_is_spoilt() { 17_000 } else { 40_000 };
+    for options in ways() {
+        if options.pull && context.loses_reads() {
+            continue;
         }
+        let sides = Sides::open(context, &options)?;
+        let back = sides.greet()?;
+        let ends = [(&sides.client, &sides.peer), (&sides.server, &back)];
+        let sent = [sides.client.random(context, length)?, sides.server.random(context, length)?];
+        let mut flying = Vec::new();
+        for number in 0..2 * COUNT {
+            let ((from, to), (at, source)) = (ends[number % 2], ends[1 - number % 2]);
+            let got = at.bmi.alloc(length)?;
+            let send = from.context.send(to, 5, &[sent[number % 2].whole()], 0)?;
+            let receive = at.context.receive(source, 5, &[got.whole()], 0)?;
+            flying.push((number % 2, send, receive, got));
+        }
+        for (side, send, receive, got) in flying {
+            ends[1 - side].0.done(receive, length)?;
+            ends[side].0.done(send, length)?;
+            ensure!(bytes(&got, length) == bytes(&sent[side], length), "a wrong byte");
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a program's file, which are mapped for reading only.
+static CONSTANT: [u8; 100_000] = [0x5a; 100_000];
+
+fn read_only(context: &Context) -> Result<()> {
+    for options in ways() {
+        let sides = Sides::open(context, &options)?;
+        let back = sides.greet()?;
+        let start = std::ptr::NonNull::from(&CONSTANT).cast();
+        // SAFETY: The bytes are mapped as long as the program runs, and do not change.
+        let part = unsafe { Part::borrowed(start, CONSTANT.len()) };
+        let got = sides.server.bmi.alloc(CONSTANT.len())?;
+        let receive = sides.server.context.receive(&back, 1, &[got.whole()], 0)?;
+        let send = sides.client.context.send(&sides.peer, 1, &[part], 0)?;
+        sides.server.done(receive, CONSTANT.len())?;
+        sides.client.done(send, CONSTANT.len())?;
+        ensure!(bytes(&got, CONSTANT.len()) == CONSTANT, "a wrong byte");
     }
     Ok(())
 }

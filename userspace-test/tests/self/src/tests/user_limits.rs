@@ -5,7 +5,7 @@
 
 mod close_time;
 pub mod module_memory;
-mod tenant;
+pub mod tenant;
 
 pub use self::tenant::{become_tenant, tenant, ORDINARY_USER};
 

@@ -113,6 +113,11 @@ impl Program {
         }
     }
 
+    /// Returns the number of accesses to memory that was not exposed.
+    pub fn violations(&self) -> usize {
+        self.world.violations
+    }
+
     /// Checks that each send that has succeeded was received, and the reverse.
     pub fn expect_nothing_lost(&self) {
         assert_eq!(self.world.violations, 0);

@@ -26,6 +26,7 @@ tests! {
     peer_stopped, 120, "A BMI peer that is stopped is given up, and holds no other one";
     #[Transport]
     nobody_listens, 60, "BMI operations fail with Refused if nobody listens";
+    woken_by_others, 60, "A thread that waits for a BMI result is woken by a cancel or a post of another";
     #[Transport]
     context_dropped, 60, "A BMI context that is dropped ends its operations, and can be opened again";
 }
@@ -181,6 +182,50 @@ fn nobody_listens(context: &Context) -> Result<()> {
         let receive = client.context.receive(&peer, 1, &[memory.whole()], 0)?;
         client.failed(send, Failure::Refused)?;
         client.failed(receive, Failure::Refused)?;
+    }
+    Ok(())
+}
+
+/// Calls `end` while another thread waits for an operation, which then has this result.
+fn wakes(
+    context: &Context,
+    side: &Side,
+    op: libkdapl_bmi::Op,
+    end: impl FnOnce() -> Result<()>,
+) -> Result<Option<Failure>> {
+    let pause = context.scaled(Duration::from_millis(30));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let start = std::time::Instant::now();
+            (side.context.wait_for(op, Some(Duration::from_secs(600))), start.elapsed())
+        });
+        std::thread::sleep(pause);
+        end()?;
+        let (result, time) = waiter.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))?;
+        ensure!(time < Duration::from_secs(300), "the waiter was not woken");
+        Ok(result?.and_then(|completion| completion.result.err()))
+    })
+}
+
+fn woken_by_others(context: &Context) -> Result<()> {
+    let sides = Sides::open(context, &Options::default())?;
+    sides.greet()?;
+    let client = &sides.client;
+    // More often than a thread of the library could have been the one that waits.
+    for _ in 0..5 {
+        let receive = client.context.receive(&sides.peer, 1, &[], 0)?;
+        let cancel = || {
+            client.context.cancel(receive);
+            Ok(())
+        };
+        same("result", wakes(context, client, receive, cancel)?, Some(Failure::Cancelled))?;
+        let receive = client.context.receive(&sides.peer, 1, &[], 0)?;
+        let disconnect = || {
+            sides.peer.disconnect();
+            Ok(())
+        };
+        same("result", wakes(context, client, receive, disconnect)?, Some(Failure::Reset))?;
+        sides.greet()?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{transfer, Sides};
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::same;
-use anyhow::{bail, Result};
+use anyhow::{bail, Context as _, Result};
 use libkdapl::{CompletionFlags, ConnectionEvent, Event};
 use libkdapl_bmi::Options;
 
@@ -71,7 +71,13 @@ fn private_data(context: &Context) -> Result<()> {
     ];
     for private_data in cases {
         let (event, _) = connect(context, &sides, &private_data)?;
-        same("answer", event, ConnectionEvent::PeerRejected)?;
+        // Siw takes a reject of a request without private data for one of its own.
+        let silent = context.server.is_iwarp() && private_data.is_empty();
+        let rejected = match silent {
+            true => ConnectionEvent::NonPeerRejected,
+            false => ConnectionEvent::PeerRejected,
+        };
+        same("answer", event, rejected).with_context(|| format!("{private_data:02x?}"))?;
         transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 1000)?;
     }
     let (event, _) = connect(context, &sides, &hello())?;

@@ -2,15 +2,20 @@
 //! Many peers, many threads, and several connections to a peer.
 
 use super::super::tests;
-use super::{bytes, transfer, Sides};
+use super::super::user_limits::tenant::become_tenant;
+use super::super::user_limits::Parameter;
+use super::{address, bytes, transfer, Side, Sides};
 use crate::context::Context;
 use crate::expect::same;
+use crate::fork::{end_of, fork};
+use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl_bmi::{Options, Peer};
+use libkdapl_bmi::{Failure, Options, Peer};
 
 tests! {
     #[Long]
     thousand_peers, 600, "A BMI server has 1,000 peers in less than 20 MiB of registered memory";
+    idle_given_up, 120, "A BMI process that may have few Endpoints gives up idle peers for others";
     #[Link, Transport]
     rails, 120, "BMI divides messages over four connections, and keeps their order";
     #[Transport]
@@ -21,6 +26,11 @@ tests! {
 const MEMORY: usize = 20 << 20;
 
 fn thousand_peers(context: &Context) -> Result<()> {
+    if context.server.is_iwarp() {
+        return skip(
+            "over iWARP a message without a receive ends its connection, so each has its own",
+        );
+    }
     let count = context.count(10_000).clamp(100, 1000);
     let sides = Sides::open(context, &Options::default())?;
     let server_address = sides.server.bmi.address().context("an address")?;
@@ -52,6 +62,42 @@ fn thousand_peers(context: &Context) -> Result<()> {
     let registered = sides.server.bmi.registered();
     ensure!(registered < MEMORY, "{registered} bytes are registered for {count} busy peers");
     Ok(())
+}
+
+fn idle_given_up(context: &Context) -> Result<()> {
+    const PEERS: usize = 20;
+    let address = address(context);
+    let listening = Options { listen: Some(address.clone()), ..Options::default() };
+    let server = Side::open(context, &context.server, &listening)?;
+    let _limit = Parameter::set("user_queue_pairs", 7)?;
+    let child = fork(|| {
+        become_tenant()?;
+        let client = Side::open(context, &context.client, &Options::default())?;
+        let peers = (0..PEERS).map(|_| client.bmi.lookup(&address));
+        let peers = peers.collect::<libkdapl_bmi::Result<Vec<_>>>()?;
+        // Twice, so that those that were given up connect again.
+        for peer in peers.iter().chain(&peers) {
+            let send = client.context.send_unexpected(peer, 1, &[], 0)?;
+            client.done(send, 0)?;
+        }
+        // Peers with an operation are not idle.
+        let mut busy = Vec::new();
+        let refused = loop {
+            ensure!(busy.len() < PEERS, "no connect was refused");
+            let peer = &peers[busy.len()];
+            let send = client.context.send_unexpected(peer, 2, &[], 0)?;
+            busy.push(client.context.receive(peer, 3, &[], 0)?);
+            if let Err(failure) = client.result(send)?.result {
+                break failure;
+            }
+        };
+        same("failure without an idle peer", refused, Failure::NoMemory)
+    })?;
+    let mut greetings = 0;
+    while greetings < 2 * PEERS {
+        greetings += usize::from(server.unexpected()?.tag == 1);
+    }
+    same("status of the client", end_of(child)?, 0)
 }
 
 fn rails(context: &Context) -> Result<()> {
