@@ -95,6 +95,8 @@ pub(crate) use self::{
     wire::{
         descriptors,
         encode_descriptor,
+        reason_of,
+        rejection,
         Header,
         Hello,
         Kind,

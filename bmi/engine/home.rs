@@ -110,7 +110,7 @@ pub(crate) trait Home {
     /// `closed`.
     fn accept(&mut self, request: u64, rail: RailId, hello: &Hello);
 
-    /// Rejects a connection request.
+    /// Rejects a connection request, with [`rejection`](super::rejection) as private data.
     fn reject(&mut self, request: u64);
 
     /// Closes a rail. Answer: `closed`.

@@ -9,6 +9,8 @@
 mod hello;
 
 pub(crate) use self::hello::{
+    reason_of,
+    rejection,
     Hello,
     FEATURE_PULL, //
 };

@@ -26,6 +26,25 @@ pub(crate) const FEATURE_PULL: u32 = 1;
 
 const MAGIC: [u8; 4] = *b"KBMI";
 
+/// Bytes of a rejection.
+pub(crate) const REJECTION: usize = 8;
+
+/// Returns the private data of a rejection, which has the version of this side.
+pub(crate) fn rejection() -> [u8; REJECTION] {
+    let mut bytes = [0; REJECTION];
+    put(&mut bytes, 0, MAGIC);
+    put(&mut bytes, 4, [VERSION, REJECTION as u8]);
+    bytes
+}
+
+/// Returns the reason of a rejection with these private data.
+pub(crate) fn reason_of(rejection: &[u8]) -> Error {
+    match (at(rejection, 0), at(rejection, 4)) {
+        (Some(MAGIC), Some([version])) if version != VERSION => Error::Version,
+        _ => Error::Refused,
+    }
+}
+
 /// Private data of a connect or an accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {

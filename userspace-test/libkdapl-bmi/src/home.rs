@@ -17,8 +17,8 @@ pub(crate) use receives::RECEIVE;
 pub(crate) use transfers::SILENT;
 
 use crate::bmi::engine::{
-    Body, Close, Cookie, Error, Header, Hello, Home, OpId, Posted, RailId, Rdma, Source, Transfer,
-    HEADER,
+    rejection, Body, Close, Cookie, Error, Header, Hello, Home, OpId, Posted, RailId, Rdma, Source,
+    Transfer, HEADER,
 };
 use crate::options::Options;
 use binds::Binds;
@@ -173,8 +173,10 @@ impl Home for DatHome {
     }
 
     fn reject(&mut self, request: u64) {
-        // Dropping a request rejects it.
-        drop(self.crs.try_remove(request as usize));
+        if let Some(mut cr) = self.crs.try_remove(request as usize) {
+            // The peer may have given up.
+            let _ = cr.reject(&rejection());
+        }
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {

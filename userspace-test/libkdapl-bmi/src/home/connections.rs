@@ -3,7 +3,7 @@
 
 use super::binds::REQUESTS;
 use super::{DatHome, Report};
-use crate::bmi::engine::{Close, Error, Hello, PeerId, RailId};
+use crate::bmi::engine::{reason_of, rejection, Close, Error, Hello, PeerId, RailId};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
 use rustc_hash::FxHashMap;
@@ -165,7 +165,8 @@ impl DatHome {
         }
         let accepted = self.create_ep(rail).and_then(|ep| cr.accept(&ep, &hello.encode()));
         if accepted.is_err() {
-            // Dropping the request rejects it. The next one may find an Endpoint.
+            // The peer may have given up. The next one may find an Endpoint.
+            let _ = cr.reject(&rejection());
             self.connections.short = true;
             self.close_rail(rail, Some(Error::NoMemory));
         }
@@ -201,8 +202,14 @@ impl DatHome {
 
     /// Processes a connection event other than ESTABLISHED.
     pub(crate) fn connection_ended(&mut self, ep: Handle, event: ConnectionEvent) {
-        let Some((rail, _)) = self.connections.of(ep) else { return };
-        self.close_rail(rail, reason(event));
+        let Some((rail, ep)) = self.connections.of(ep) else { return };
+        let reason = match event {
+            ConnectionEvent::PeerRejected => {
+                Some(reason_of(&ep.private_data().unwrap_or_default()))
+            }
+            event => reason(event),
+        };
+        self.close_rail(rail, reason);
         if let Some((rail, hello, _)) = self.connections.postponed.pop_front() {
             self.begin_connect(rail, &hello);
         }
@@ -212,7 +219,7 @@ impl DatHome {
 /// Returns the error of operations after an event.
 fn reason(event: ConnectionEvent) -> Option<Error> {
     match event {
-        ConnectionEvent::PeerRejected | ConnectionEvent::NonPeerRejected => Some(Error::Refused),
+        ConnectionEvent::NonPeerRejected => Some(Error::Refused),
         ConnectionEvent::Unreachable => Some(Error::Unreachable),
         ConnectionEvent::TimedOut => Some(Error::TimedOut),
         _ => None,

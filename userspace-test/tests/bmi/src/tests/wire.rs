@@ -5,6 +5,8 @@
 use crate::bmi::engine::{
     descriptors,
     encode_descriptor,
+    reason_of,
+    rejection,
     Descriptor,
     Error,
     Header,
@@ -72,6 +74,18 @@ fn the_bytes_of_private_data() {
     expected[20..24].fill(0);
     assert_eq!(hello.encode()[..], expected);
     assert_eq!(Hello::decode(&expected), Ok(hello));
+}
+
+#[test]
+fn a_rejection_tells_the_version() {
+    let ours = rejection();
+    assert_eq!(reason_of(&ours), Error::Refused);
+    let mut other = ours;
+    other[4] += 1;
+    assert_eq!(reason_of(&other), Error::Version);
+    for malformed in [&b""[..], b"KBM", b"KBMI", b"other text"] {
+        assert_eq!(reason_of(malformed), Error::Refused);
+    }
 }
 
 #[test]

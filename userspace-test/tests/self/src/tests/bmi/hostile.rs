@@ -3,17 +3,19 @@
 
 use super::super::connect::random;
 use super::super::tests;
-use super::{transfer, Sides};
+use super::{transfer, Side, Sides};
 use crate::context::Context;
-use crate::end::{End, Shape};
+use crate::end::{End, Listener, Shape};
 use crate::expect::same;
-use anyhow::{bail, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{CompletionFlags, ConnectionEvent, Event};
-use libkdapl_bmi::Options;
+use libkdapl_bmi::{Failure, Options};
 
 tests! {
     #[Transport]
     private_data, 60, "A BMI server refuses requests with malformed private data, and serves on";
+    #[Transport]
+    other_version, 60, "A BMI client says that its peer has another version of the protocol";
     #[Transport]
     messages, 120, "A BMI server ends the connection of a peer with malformed messages, and no other";
 }
@@ -70,18 +72,35 @@ fn private_data(context: &Context) -> Result<()> {
         unknown_rail,
     ];
     for private_data in cases {
-        let (event, _) = connect(context, &sides, &private_data)?;
-        // Siw takes a reject of a request without private data for one of its own.
-        let silent = context.server.is_iwarp() && private_data.is_empty();
-        let rejected = match silent {
-            true => ConnectionEvent::NonPeerRejected,
-            false => ConnectionEvent::PeerRejected,
-        };
-        same("answer", event, rejected).with_context(|| format!("{private_data:02x?}"))?;
+        let (event, end) = connect(context, &sides, &private_data)?;
+        same("answer", event, ConnectionEvent::PeerRejected)
+            .with_context(|| format!("{private_data:02x?}"))?;
+        let reason = end.ep.private_data()?;
+        ensure!(reason.starts_with(b"KBMI\x01"), "the rejection has {reason:02x?}");
         transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 1000)?;
     }
     let (event, _) = connect(context, &sides, &hello())?;
     same("answer to a valid request", event, ConnectionEvent::Established)
+}
+
+/// A server of another version rejects a client of this one.
+fn other_version(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
+    let listener = Listener::new(context, &context.open_server()?)?;
+    let client = Side::open(context, &context.client, &Options::default())?;
+    let place = std::net::SocketAddr::new(context.server_address(), listener.port as u16);
+    let peer = client.bmi.lookup(&format!("kdapl://{place}"))?;
+    for (reason, failure) in [
+        (&b"KBMI\x02\x08\0\0"[..], Failure::Version),
+        (&b"KBMI\x01\x08\0\0"[..], Failure::Refused),
+        (&b"something else"[..], Failure::Refused),
+        (&b"K"[..], Failure::Refused),
+    ] {
+        let send = client.context.send(&peer, 1, &[], 0)?;
+        listener.request(context)?.reject(reason)?;
+        client.failed(send, failure)?;
+    }
+    Ok(())
 }
 
 /// Returns a header.
