@@ -275,6 +275,10 @@ impl<S: Storage> Engine<S> {
         if !success {
             return self.fail(home, id.peer, Error::Reset);
         }
+        // The peer's device is at work. Messages of this session may have to wait for it.
+        if cookie.meaning == Meaning::Rdma {
+            self.heard(id.peer);
+        }
         let rail = usize::from(id.rail);
         let requests = match cookie.meaning {
             Meaning::Rdma => self.take_requests(cookie.op, rail),

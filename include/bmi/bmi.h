@@ -7,8 +7,8 @@
  *
  * Calls return a negative number of an error (-BMI_EINVAL), 0 or 1. A post returns 1 if its
  * operation is complete already: then it is not tested for, and *id is 0. A test returns 1 if it
- * has taken a result. Any number of threads may make calls, on different operations. The library has a
- * thread of its own, which blocks no signals: block those that other threads shall handle before
+ * has taken a result. Any number of threads may make calls, on different operations. The library
+ * has a thread of its own, which blocks no signals: block those that other threads shall handle before
  * BMI_initialize(). A child of fork() cannot use the library of its parent.
  *
  * Errors of every call: BMI_EDEVINIT before BMI_initialize(), BMI_EINVAL for a NULL pointer, an
@@ -53,7 +53,7 @@ enum bmi_buffer_type {
 
 /* Options of BMI_set_info() and BMI_get_info(). */
 enum {
-	BMI_DROP_ADDR = 1,		/* set: forget an address; end the connection that it made */
+	BMI_DROP_ADDR = 1,		/* set: forget an address and end our connection to it */
 	BMI_CHECK_INIT = 2,		/* get: 0 if the library is initialized */
 	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the largest message */
 	BMI_GET_METH_ADDR = 4,		/* not supported */

@@ -80,26 +80,26 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_header() {
         for (ours, theirs) in [
-            (EIO, header::BMI_EIO),
-            (ENOMEM, header::BMI_ENOMEM),
-            (EBUSY, header::BMI_EBUSY),
-            (ENODEV, header::BMI_ENODEV),
-            (EINVAL, header::BMI_EINVAL),
-            (EPIPE, header::BMI_EPIPE),
-            (ENOSYS, header::BMI_ENOSYS),
-            (EPROTO, header::BMI_EPROTO),
-            (EMSGSIZE, header::BMI_EMSGSIZE),
-            (EPROTONOSUPPORT, header::BMI_EPROTONOSUPPORT),
-            (EADDRINUSE, header::BMI_EADDRINUSE),
-            (ETIMEDOUT, header::BMI_ETIMEDOUT),
-            (ECONNREFUSED, header::BMI_ECONNREFUSED),
-            (EHOSTUNREACH, header::BMI_EHOSTUNREACH),
-            (EACCES, header::BMI_EACCES),
-            (ECONNRESET, header::BMI_ECONNRESET),
-            (ECANCEL, header::BMI_ECANCEL),
-            (EDEVINIT, header::BMI_EDEVINIT),
+            (EIO, header::NUMBER_OF_BMI_EIO),
+            (ENOMEM, header::NUMBER_OF_BMI_ENOMEM),
+            (EBUSY, header::NUMBER_OF_BMI_EBUSY),
+            (ENODEV, header::NUMBER_OF_BMI_ENODEV),
+            (EINVAL, header::NUMBER_OF_BMI_EINVAL),
+            (EPIPE, header::NUMBER_OF_BMI_EPIPE),
+            (ENOSYS, header::NUMBER_OF_BMI_ENOSYS),
+            (EPROTO, header::NUMBER_OF_BMI_EPROTO),
+            (EMSGSIZE, header::NUMBER_OF_BMI_EMSGSIZE),
+            (EPROTONOSUPPORT, header::NUMBER_OF_BMI_EPROTONOSUPPORT),
+            (EADDRINUSE, header::NUMBER_OF_BMI_EADDRINUSE),
+            (ETIMEDOUT, header::NUMBER_OF_BMI_ETIMEDOUT),
+            (ECONNREFUSED, header::NUMBER_OF_BMI_ECONNREFUSED),
+            (EHOSTUNREACH, header::NUMBER_OF_BMI_EHOSTUNREACH),
+            (EACCES, header::NUMBER_OF_BMI_EACCES),
+            (ECONNRESET, header::NUMBER_OF_BMI_ECONNRESET),
+            (ECANCEL, header::NUMBER_OF_BMI_ECANCEL),
+            (EDEVINIT, header::NUMBER_OF_BMI_EDEVINIT),
         ] {
-            assert_eq!(ours, theirs as i32);
+            assert_eq!(ours, theirs);
         }
     }
 }

@@ -8,8 +8,10 @@ use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
 /// Cookie of requests without an event of their own. If one fails, so does the last one after it.
 pub(crate) const SILENT: u64 = (1 << 62) - 1;
 
-/// Requests that are posted at once.
+/// Requests that are posted at once, and their bytes. Messages to the peer wait for them, also
+/// those that say that this side lives.
 const LIST: u16 = 64;
+const LIST_BYTES: u64 = 8 << 20;
 
 /// An RDMA request.
 struct Piece {
@@ -58,7 +60,8 @@ impl DatHome {
         let held = self.held.get_mut(&transfer.op)?;
         let parts = held.for_rdma();
         let lengths = parts.lengths();
-        let (from, to, most) = (transfer.from, transfer.to, transfer.requests.min(LIST));
+        let to = transfer.to.min(transfer.from.saturating_add(LIST_BYTES));
+        let (from, most) = (transfer.from, transfer.requests.min(LIST));
         let pieces = Pieces::new(&lengths, &held.remote, from, to, segments as usize);
         let pieces = pieces.take(most.into()).map(|piece| Piece {
             local: parts.segments(piece.fragment, piece.skip as usize, piece.length as usize),

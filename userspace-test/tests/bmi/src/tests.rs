@@ -5,6 +5,7 @@
 mod cancel;
 mod credit;
 mod data;
+mod endings;
 mod forged;
 mod hostile;
 mod idle;

@@ -107,30 +107,6 @@ fn a_break_fails_operations_and_the_next_post_connects_again() {
 }
 
 #[test]
-fn a_receive_during_the_end_takes_no_offer_of_the_session() {
-    for pull in [false, true] {
-        let mut pair = Pair::new(40, Settings { pull, ..SMALL });
-        let offered = pair.send(SERVER, 2, &pattern(1, 5000), 1);
-        pair.world.run();
-        let node = &mut pair.world.nodes[CLIENT];
-        node.engine.disconnect(&mut node.home, pair.peers[CLIENT]);
-        let receive = pair.receive(CLIENT, 2, 5000, 1);
-        pair.world.run();
-        assert_eq!(pair.error_of(SERVER, offered), Some(Error::Reset));
-        assert!(
-            !pair.is_complete(CLIENT, receive),
-            "it waits in the next session"
-        );
-        pair.send(SERVER, 2, &pattern(2, 5000), 1);
-        pair.world.run();
-        let (result, bytes) = pair.result_of(CLIENT, receive);
-        assert_eq!(result.error, None);
-        assert!(bytes == pattern(2, 5000), "wrong bytes");
-        assert_eq!(pair.world.violations, 0);
-    }
-}
-
-#[test]
 fn a_rail_that_is_not_established_is_not_missed() {
     let mut lost_ones = 0;
     for seed in 0..30 {

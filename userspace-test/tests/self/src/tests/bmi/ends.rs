@@ -3,7 +3,7 @@
 
 use super::super::tests;
 use super::tool::Server;
-use super::{address, bytes, transfer, ways, Side, Sides};
+use super::{address, bytes, long, long_messages_arrive, transfer, ways, Side, Sides};
 use crate::context::Context;
 use crate::expect::same;
 use anyhow::{ensure, Result};
@@ -42,7 +42,7 @@ fn cancelled_before_match(context: &Context) -> Result<()> {
         let sides = Sides::open(context, &options)?;
         let back = sides.greet()?;
         let (client, server) = (&sides.client, &sides.server);
-        for length in [10, 100_000] {
+        for length in [10, long(context, 100_000)] {
             let (sent, got) = (client.random(context, length)?, server.bmi.alloc(length)?);
             let receive = server.context.receive(&back, 5, &[got.whole()], 0)?;
             server.context.cancel(receive);
@@ -63,6 +63,7 @@ fn cancelled_before_match(context: &Context) -> Result<()> {
 
 fn cancelled_amid_transfer(context: &Context) -> Result<()> {
     const LENGTH: usize = 4 << 20;
+    long_messages_arrive(context)?;
     let mut cancelled = 0;
     for round in 0..context.count(60).max(8) {
         let options = Options { pull: round % 2 == 0, ..Options::default() };
@@ -90,7 +91,7 @@ fn cancelled_amid_transfer(context: &Context) -> Result<()> {
                 same("failure", failure, Failure::Cancelled)?;
                 cancelled += 1;
                 let before = bytes(&got, LENGTH);
-                transfer(context, (client, &sides.peer), (server, &back), 100_000)?;
+                transfer(context, (client, &sides.peer), (server, &back), long(context, 100_000))?;
                 ensure!(bytes(&got, LENGTH) == before, "a byte was written after the end");
             }
         }
@@ -126,7 +127,7 @@ fn peer_killed(context: &Context) -> Result<()> {
     let peer = client.bmi.lookup(&address)?;
     for _ in 0..3 {
         let server = Server::start(context, &address)?;
-        server.echo(&client, &peer, 100_000)?;
+        server.echo(&client, &peer, long(context, 100_000))?;
         let receive = client.context.receive(&peer, 99, &[], 0)?;
         server.kill()?;
         let result = client.result(receive)?.result;
@@ -154,7 +155,7 @@ fn peer_stopped(context: &Context) -> Result<()> {
         sends.push(client.context.send(&peers[0], 1, &[memory.part(0, length)], 0)?);
     }
     servers[1].echo(&client, &peers[1], 1000)?;
-    servers[1].echo(&client, &peers[1], 200_000)?;
+    servers[1].echo(&client, &peers[1], long(context, 200_000))?;
     let mut given_up = 0;
     for send in sends {
         match client.result(send)?.result {
@@ -167,7 +168,7 @@ fn peer_stopped(context: &Context) -> Result<()> {
         }
     }
     ensure!(given_up >= 20, "{given_up} of 40 sends to a stopped peer failed");
-    servers[1].echo(&client, &peers[1], 200_000)?;
+    servers[1].echo(&client, &peers[1], long(context, 200_000))?;
     // It goes on, and finds that its connection has ended.
     servers[0].signal(Signal::SIGCONT)?;
     servers[0].echo(&client, &peers[0], 1000)
@@ -240,7 +241,7 @@ fn context_dropped(context: &Context) -> Result<()> {
         other.receive(&sides.peer, 100, &[memory.whole()], 0)?;
         other.send(&sides.peer, 200 + round, &[memory.whole()], 0)?;
     }
-    transfer(context, (client, &sides.peer), (server, &back), 100_000)?;
+    transfer(context, (client, &sides.peer), (server, &back), long(context, 100_000))?;
     let contexts = (0..15).map(|_| client.bmi.open_context());
     let contexts = contexts.collect::<libkdapl_bmi::Result<Vec<_>>>()?;
     match client.bmi.open_context() {

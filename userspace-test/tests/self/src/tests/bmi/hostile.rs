@@ -3,7 +3,7 @@
 
 use super::super::connect::random;
 use super::super::tests;
-use super::{transfer, Side, Sides};
+use super::{long, transfer, Side, Sides};
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::same;
@@ -142,7 +142,12 @@ fn messages(context: &Context) -> Result<()> {
         end.ep.post_send(&[end.lmr.segment(4096, message.len())], 1, CompletionFlags::default())?;
         let ended = ended(context, &end)?;
         same("end", context.ends_of_traffic().contains(&ended), true)?;
-        transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 100_000)?;
+        transfer(
+            context,
+            (&sides.client, &sides.peer),
+            (&sides.server, &back),
+            long(context, 100_000),
+        )?;
     }
     Ok(())
 }

@@ -33,6 +33,9 @@ impl Server {
     pub fn start(context: &Context, address: &str) -> Result<Self> {
         let mut command = Command::new("kdapl-bmi");
         command.args(["serve", address, "--with-parent", "--device", &context.server.device]);
+        if context.loses_reads() {
+            command.arg("--push");
+        }
         let mut child = context.server.inside(|| command.stdout(Stdio::piped()).spawn())??;
         let mut output = BufReader::new(child.stdout.take().context("no pipe")?);
         let mut line = String::new();
@@ -153,7 +156,8 @@ fn errors(context: &Context) -> Result<()> {
     let nobody = address(context);
     let device = context.client.device.as_str();
     fails(context, &["ping"], 2, "required arguments")?;
-    fails(context, &["ping", "tcp://10.0.0.1:1"], 1, "an address is kdapl://HOST:PORT")?;
+    let malformed = ["ping", "--device", device, "tcp://10.0.0.1:1"];
+    fails(context, &malformed, 1, "an address is kdapl://HOST:PORT")?;
     fails(context, &["ping", "--device", device, &nobody], 1, "does a BMI server listen")?;
     fails(context, &["ping", "--device", "nothing0", &nobody], 1, "no RDMA device with that name")?;
     let output = run(context, &["ping", "--json", "--device", device, &nobody])?;
