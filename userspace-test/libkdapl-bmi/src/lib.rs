@@ -25,7 +25,8 @@
 //! takes over when none has waited for some milliseconds.
 #![deny(unsafe_code)]
 
-// For an inline module, the path names a folder.
+// For an inline module, the path names a folder. The files have the format of the kernel.
+#[rustfmt::skip]
 #[path = "../../../bmi"]
 #[allow(dead_code, unused_imports, clippy::all)]
 mod bmi {
