@@ -45,7 +45,7 @@ enum bmi_op_type {
 	BMI_RECV = 2
 };
 
-/* The library knows which memory is its own, whatever it is told. */
+/* No effect: the library finds its own memory by the address. */
 enum bmi_buffer_type {
 	BMI_PRE_ALLOC = 1,	/* from BMI_memalloc() */
 	BMI_EXT_ALLOC = 2

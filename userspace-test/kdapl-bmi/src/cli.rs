@@ -6,6 +6,7 @@ use libkdapl_bmi::Options;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
+use toolkit::pages::{CompletionsArgs, ManArgs};
 
 /// Shown after the help of the program.
 const AFTER_HELP: &str = "Examples:
@@ -80,18 +81,6 @@ impl Command {
             Self::Schema => "schema",
         }
     }
-}
-
-#[derive(Args)]
-pub struct CompletionsArgs {
-    /// Shell for which to print them
-    pub shell: clap_complete::Shell,
-}
-
-#[derive(Args)]
-pub struct ManArgs {
-    /// Folder to write them to
-    pub folder: std::path::PathBuf,
 }
 
 #[derive(Args, Clone)]

@@ -14,12 +14,12 @@ mod schema;
 mod serve;
 mod service;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{CommandFactory, Parser};
-use cli::{Cli, Command, CompletionsArgs, ManArgs};
+use cli::{Cli, Command};
 use std::process::ExitCode;
 use toolkit::status::{self, Ended};
-use toolkit::{output, stop};
+use toolkit::{pages, stop};
 
 const NAME: &str = "kdapl-bmi";
 const NO_DEVICE: u8 = 3;
@@ -27,10 +27,7 @@ const NO_DEVICE: u8 = 3;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(message) => {
-            let failed = message.use_stderr().then_some(message.exit_code() as u8);
-            return status::of_message(NAME, message.print(), failed);
-        }
+        Err(message) => return status::of_message(NAME, &message),
     };
     let outcome = stop::on_signals().and_then(|()| run(&cli));
     let ended = Ended {
@@ -53,22 +50,8 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Ping(args) => ping::run(args, cli.json),
         Command::Bandwidth(args) => bandwidth::run(args, cli.json),
         Command::Pattern(args) => pattern::run(args, cli.json),
-        Command::Completions(args) => completions(args),
-        Command::Man(args) => man(args),
+        Command::Completions(args) => pages::completions(Cli::command(), args),
+        Command::Man(args) => pages::man(Cli::command(), args),
         Command::Schema => schema::run(),
     }
-}
-
-fn completions(args: &CompletionsArgs) -> Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
-    output::say(String::from_utf8_lossy(&script).trim_end())
-}
-
-/// Writes a page for `kdapl-bmi` and for each of its commands.
-fn man(args: &ManArgs) -> Result<()> {
-    let folder = args.folder.display();
-    std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot create {folder}"))?;
-    clap_mangen::generate_to(Cli::command(), &args.folder)
-        .with_context(|| format!("cannot write the pages to {folder}"))
 }

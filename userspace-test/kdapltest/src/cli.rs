@@ -4,6 +4,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
+use toolkit::pages::{CompletionsArgs, ManArgs};
 
 /// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
@@ -137,18 +138,6 @@ pub struct StatArgs {
     /// Ends after this number of outputs
     #[arg(short = 'n', long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-}
-
-#[derive(Args)]
-pub struct CompletionsArgs {
-    /// Shell for which to print them
-    pub shell: clap_complete::Shell,
-}
-
-#[derive(Args)]
-pub struct ManArgs {
-    /// Folder to write them to
-    pub folder: std::path::PathBuf,
 }
 
 #[derive(Args, Clone)]

@@ -23,16 +23,16 @@ mod status;
 mod stream;
 mod transaction;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{CommandFactory, Parser};
-use cli::{Cli, Command, CompletionsArgs, ManArgs};
+use cli::{Cli, Command};
 use std::process::ExitCode;
-use toolkit::{output, stop};
+use toolkit::{pages, stop};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(message) => return status::of_message(&message),
+        Err(message) => return toolkit::status::of_message("kdapltest", &message),
     };
     let outcome = stop::on_signals().and_then(|()| run(&cli));
     status::report(&cli, outcome)
@@ -49,22 +49,8 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Stream(args) => stream::run(args, cli.json),
         Command::Transaction(args) => transaction::run(args, cli.json),
         Command::Demo(args) => demo::run(args, cli.json),
-        Command::Completions(args) => completions(args),
-        Command::Man(args) => man(args),
+        Command::Completions(args) => pages::completions(Cli::command(), args),
+        Command::Man(args) => pages::man(Cli::command(), args),
         Command::Schema => schema::run(),
     }
-}
-
-fn completions(args: &CompletionsArgs) -> Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kdapltest", &mut script);
-    output::say(String::from_utf8_lossy(&script).trim_end())
-}
-
-/// Writes a page for `kdapltest` and for each of its commands.
-fn man(args: &ManArgs) -> Result<()> {
-    let folder = args.folder.display();
-    std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot create {folder}"))?;
-    clap_mangen::generate_to(Cli::command(), &args.folder)
-        .with_context(|| format!("cannot write the pages to {folder}"))
 }

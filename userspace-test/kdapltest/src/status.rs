@@ -27,9 +27,3 @@ pub fn report(cli: &Cli, outcome: Result<()>) -> ExitCode {
 fn status_of(error: &Error) -> Option<u8> {
     error.is::<NoDevice>().then_some(NO_DEVICE)
 }
-
-/// Prints what clap has to say: the help, the version, or an error in the arguments.
-pub fn of_message(message: &clap::Error) -> ExitCode {
-    let failed = message.use_stderr().then_some(message.exit_code() as u8);
-    toolkit::status::of_message("kdapltest", message.print(), failed)
-}

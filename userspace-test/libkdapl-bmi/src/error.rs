@@ -90,21 +90,6 @@ pub enum Error {
     Contexts,
 }
 
-impl Error {
-    /// Returns the error number of Linux that is closest.
-    #[must_use]
-    pub fn errno(&self) -> i32 {
-        // The numbers of errno.h, of which libkdapl has no names.
-        match self {
-            Self::Dat(error) => error.errno().unwrap_or(5),
-            Self::Post(failure) => failure.errno(),
-            Self::Address { .. } => 22,
-            Self::NoDevice => 19,
-            Self::Contexts => 16,
-        }
-    }
-}
-
 impl From<libkdapl::Error> for Error {
     fn from(error: libkdapl::Error) -> Self {
         Self::Dat(error)

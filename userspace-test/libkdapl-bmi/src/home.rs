@@ -5,6 +5,7 @@
 //! `reports` and passed to the engine afterwards.
 
 mod binds;
+mod buffers;
 mod connections;
 mod exposures;
 mod memory;
@@ -21,6 +22,7 @@ use crate::bmi::engine::{
     Transfer, HEADER,
 };
 use crate::options::Options;
+use crate::wait::UNEXPECTED_PLACE;
 use binds::Binds;
 use connections::Connections;
 use exposures::Exposures;
@@ -122,12 +124,9 @@ pub(crate) struct DatHome {
     /// The message that is being passed to the engine.
     pub(crate) message: Arc<Vec<u8>>,
     pub(crate) reports: VecDeque<Report>,
-    /// Contexts with waiters to wake, a bit for each.
+    /// Places with waiters to wake, a bit for each: the contexts, and unexpected messages.
     pub(crate) wakes: u32,
 }
-
-/// Bit of `wakes` for unexpected messages.
-pub(crate) const UNEXPECTED: u32 = 1 << 16;
 
 impl DatHome {
     pub(crate) fn open(name: &str, options: &Options) -> libkdapl::Result<Self> {
@@ -192,7 +191,7 @@ impl Home for DatHome {
     }
 
     fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, descriptors: u16) {
-        self.begin_expose(op, rail, rdma, descriptors);
+        self.begin_expose(op, rail, rdma, descriptors.into());
     }
 
     fn withdraw(&mut self, op: OpId) {
@@ -227,7 +226,7 @@ impl Home for DatHome {
     }
 
     fn wake_unexpected(&mut self) {
-        self.wakes |= UNEXPECTED;
+        self.wakes |= 1 << UNEXPECTED_PLACE;
     }
 
     fn random(&mut self) -> u64 {

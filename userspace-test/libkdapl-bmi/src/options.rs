@@ -68,14 +68,24 @@ const LEND: u32 = 1024;
 const RDMA: u16 = 16;
 
 impl Options {
+    /// Returns the receives of each connection.
+    pub(crate) fn window(&self) -> Window {
+        Window { data: self.window, control: CONTROL }
+    }
+
+    /// Returns the requests of the engine on each connection.
+    pub(crate) fn queue(&self) -> u16 {
+        self.window.saturating_add(CONTROL).saturating_add(RDMA)
+    }
+
     /// Returns the parameters of the engine. Its unit of time is a millisecond.
     pub(crate) fn config(&self, pull: bool) -> Config {
         Config {
             instance: random(),
             message: self.message,
-            window: Window { data: self.window, control: CONTROL },
+            window: self.window(),
             lend: LEND,
-            queue: self.window.saturating_add(CONTROL).saturating_add(RDMA),
+            queue: self.queue(),
             rails: self.rails.min(MAX_RAILS as u8),
             stripe_from: self.stripe_from,
             pull,

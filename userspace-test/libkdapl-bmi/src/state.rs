@@ -6,8 +6,9 @@ use crate::bmi::engine::{
 };
 use crate::context::Completion;
 use crate::error::Result;
-use crate::home::{DatHome, Parts, Report, UNEXPECTED};
+use crate::home::{DatHome, Parts, Report};
 use crate::options::{milliseconds, Options};
+use crate::wait::UNEXPECTED_PLACE;
 use std::time::Instant;
 
 /// Buckets for matching. The number stays, so it is that of a busy server.
@@ -139,7 +140,7 @@ impl State {
         while self.test_context(context).is_some() {}
         if self.posted[usize::from(context)] == 0 {
             self.closing &= !(1 << context);
-            self.home.wakes |= UNEXPECTED;
+            self.home.wakes |= 1 << UNEXPECTED_PLACE;
             self.engine.close_context(context);
         }
     }

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Places where threads sleep: the contexts, and unexpected messages.
 const PLACES: usize = 17;
 
-/// Place of threads that wait for unexpected messages, or for a free context.
+/// Place of threads that wait for unexpected messages, or for the end of a context.
 pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
 
 /// Events that are processed at once.
@@ -234,10 +234,7 @@ impl Shared {
 
     /// Lets another thread wait for events in place of this one.
     fn leave(&self, guard: &Guard<'_>) {
-        if guard.1.waiter != Waiter::Nobody {
-            return;
-        }
-        if guard.1.sleeping != 0 {
+        if guard.1.waiter == Waiter::Nobody && guard.1.sleeping != 0 {
             self.sleepers.places[guard.1.sleeping.trailing_zeros() as usize].notify_one();
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod limit;
 pub mod output;
+pub mod pages;
 pub mod progress;
 pub mod report;
 pub mod status;

@@ -86,13 +86,13 @@ impl Ended<'_> {
     }
 }
 
-/// Ends the program after the text that clap has printed: the help, the version, or an error in the
-/// arguments. `printed` is the result of printing it, `failed` the exit status of an error.
+/// Prints what clap has to say: the help, the version, or an error in the arguments. Returns the
+/// exit status.
 #[must_use]
-pub fn of_message(program: &str, printed: std::io::Result<()>, failed: Option<u8>) -> ExitCode {
-    let printed = printed.and_then(|()| std::io::stdout().flush());
-    if let Some(status) = failed {
-        return status.into();
+pub fn of_message(program: &str, message: &clap::Error) -> ExitCode {
+    let printed = message.print().and_then(|()| std::io::stdout().flush());
+    if message.use_stderr() {
+        return (message.exit_code() as u8).into();
     }
     match printed.map_err(Unwritten::from) {
         Ok(()) => ExitCode::SUCCESS,

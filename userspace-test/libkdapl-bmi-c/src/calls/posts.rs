@@ -92,124 +92,59 @@ unsafe fn post(buffers: Buffers, arguments: &Arguments, post: Post) -> Outcome {
     Ok(0)
 }
 
-macro_rules! single {
-    ($buffer:expr, $size:expr) => {{
-        Buffers { buffers: &raw const $buffer, sizes: &raw const $size, count: 1, total: $size }
-    }};
+/// Defines the posts of one buffer, and those of a list. A receive has a place for the bytes that
+/// it has received if it is complete already.
+macro_rules! posts {
+    ($(single $single:ident, list $list:ident $(, $actual:ident)? => $post:path;)*) => {$(
+        #[no_mangle]
+        extern "C" fn $single(
+            id: *mut i64,
+            address: i64,
+            buffer: *const c_void,
+            size: i64,
+            $($actual: *mut i64,)?
+            _buffer_type: c_int,
+            tag: i32,
+            user: *mut c_void,
+            context: i64,
+            _hints: *mut c_void,
+        ) -> c_int {
+            let actual = [$($actual,)? std::ptr::null_mut()][0];
+            let arguments = Arguments { id, address, tag, user, context, actual };
+            let buffers = Buffers { buffers: &buffer, sizes: &size, count: 1, total: size };
+            // SAFETY: The program's buffer has `size` bytes, and belongs to the operation.
+            returned(unsafe { post(buffers, &arguments, $post) })
+        }
+
+        #[no_mangle]
+        extern "C" fn $list(
+            id: *mut i64,
+            address: i64,
+            buffers: *const *const c_void,
+            sizes: *const i64,
+            count: c_int,
+            total: i64,
+            $($actual: *mut i64,)?
+            _buffer_type: c_int,
+            tag: i32,
+            user: *mut c_void,
+            context: i64,
+            _hints: *mut c_void,
+        ) -> c_int {
+            let actual = [$($actual,)? std::ptr::null_mut()][0];
+            let arguments = Arguments { id, address, tag, user, context, actual };
+            let buffers = Buffers { buffers, sizes, count, total };
+            // SAFETY: The program's arrays have `count` entries; otherwise as for one buffer.
+            returned(unsafe { post(buffers, &arguments, $post) })
+        }
+    )*};
 }
 
-#[no_mangle]
-extern "C" fn BMI_post_send(
-    id: *mut i64,
-    address: i64,
-    buffer: *const c_void,
-    size: i64,
-    _buffer_type: c_int,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-    _hints: *mut c_void,
-) -> c_int {
-    let arguments = Arguments { id, address, tag, user, context, actual: std::ptr::null_mut() };
-    // SAFETY: The program's buffer has `size` bytes, and belongs to the operation.
-    returned(unsafe { post(single!(buffer, size), &arguments, Context::send) })
-}
-
-#[no_mangle]
-extern "C" fn BMI_post_sendunexpected(
-    id: *mut i64,
-    address: i64,
-    buffer: *const c_void,
-    size: i64,
-    _buffer_type: c_int,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-    _hints: *mut c_void,
-) -> c_int {
-    let arguments = Arguments { id, address, tag, user, context, actual: std::ptr::null_mut() };
-    // SAFETY: As for `BMI_post_send`.
-    returned(unsafe { post(single!(buffer, size), &arguments, Context::send_unexpected) })
-}
-
-#[no_mangle]
-extern "C" fn BMI_post_recv(
-    id: *mut i64,
-    address: i64,
-    buffer: *mut c_void,
-    size: i64,
-    actual: *mut i64,
-    _buffer_type: c_int,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-    _hints: *mut c_void,
-) -> c_int {
-    let buffer = buffer.cast_const();
-    let arguments = Arguments { id, address, tag, user, context, actual };
-    // SAFETY: As for `BMI_post_send`.
-    returned(unsafe { post(single!(buffer, size), &arguments, Context::receive) })
-}
-
-#[no_mangle]
-extern "C" fn BMI_post_send_list(
-    id: *mut i64,
-    address: i64,
-    buffers: *const *const c_void,
-    sizes: *const i64,
-    count: c_int,
-    total: i64,
-    _buffer_type: c_int,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-    _hints: *mut c_void,
-) -> c_int {
-    let arguments = Arguments { id, address, tag, user, context, actual: std::ptr::null_mut() };
-    let buffers = Buffers { buffers, sizes, count, total };
-    // SAFETY: The program's arrays have `count` entries; otherwise as for `BMI_post_send`.
-    returned(unsafe { post(buffers, &arguments, Context::send) })
-}
-
-#[no_mangle]
-extern "C" fn BMI_post_sendunexpected_list(
-    id: *mut i64,
-    address: i64,
-    buffers: *const *const c_void,
-    sizes: *const i64,
-    count: c_int,
-    total: i64,
-    _buffer_type: c_int,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-    _hints: *mut c_void,
-) -> c_int {
-    let arguments = Arguments { id, address, tag, user, context, actual: std::ptr::null_mut() };
-    let buffers = Buffers { buffers, sizes, count, total };
-    // SAFETY: As for `BMI_post_send_list`.
-    returned(unsafe { post(buffers, &arguments, Context::send_unexpected) })
-}
-
-#[no_mangle]
-extern "C" fn BMI_post_recv_list(
-    id: *mut i64,
-    address: i64,
-    buffers: *const *mut c_void,
-    sizes: *const i64,
-    count: c_int,
-    total: i64,
-    actual: *mut i64,
-    _buffer_type: c_int,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-    _hints: *mut c_void,
-) -> c_int {
-    let arguments = Arguments { id, address, tag, user, context, actual };
-    let buffers = Buffers { buffers: buffers.cast(), sizes, count, total };
-    // SAFETY: As for `BMI_post_send_list`.
-    returned(unsafe { post(buffers, &arguments, Context::receive) })
+posts! {
+    single BMI_post_send, list BMI_post_send_list => Context::send;
+    single BMI_post_sendunexpected,
+        list BMI_post_sendunexpected_list => Context::send_unexpected;
+    single BMI_post_recv, list BMI_post_recv_list, actual_size => Context::receive;
 }
 
 #[no_mangle]

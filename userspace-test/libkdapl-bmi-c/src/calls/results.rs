@@ -40,17 +40,22 @@ impl Places {
     }
 }
 
-/// Stores a count of 0, so that it is right after an error too.
+/// Makes a call that takes results. The count is 0 first, so that it is right after an error too.
 ///
 /// # Safety
 /// There is room for the count, unless the pointer is NULL.
-unsafe fn none_yet(count: *mut c_int) -> Outcome<()> {
+unsafe fn counting(count: *mut c_int, take: impl FnOnce(&Library) -> Outcome) -> c_int {
     // SAFETY: As above.
     unsafe { store(count, 0, 0) };
-    if count.is_null() {
-        return Err(EINVAL);
-    }
-    Ok(())
+    returned(match count.is_null() {
+        true => Err(EINVAL),
+        false => library::get().and_then(|library| take(&library)),
+    })
+}
+
+/// Returns how many results there is room for.
+fn room(incount: c_int) -> Outcome<usize> {
+    usize::try_from(incount).ok().filter(|room| *room > 0).ok_or(EINVAL)
 }
 
 /// Returns the time of a wait; negative numbers are no limit.
@@ -69,17 +74,17 @@ extern "C" fn BMI_test(
     context: i64,
 ) -> c_int {
     let places = Places { count, errors: error, sizes: size, users: user };
-    // SAFETY: The program has room for the count.
-    let counted = unsafe { none_yet(count) };
-    returned(counted.and_then(|()| library::get()).and_then(|library| {
-        let context = library.context(context)?;
-        if !context.has(Op::from_raw(id as u64)) {
+    let take = |library: &Library| {
+        let (context, op) = (library.context(context)?, Op::from_raw(id as u64));
+        if !context.has(op) {
             return Err(EINVAL);
         }
-        let done = context.wait_for(Op::from_raw(id as u64), idle(idle_ms)).map_err(number)?;
+        let done = context.wait_for(op, idle(idle_ms)).map_err(number)?;
         // SAFETY: The program has room for a result.
         Ok(unsafe { places.store(done.as_slice()) })
-    }))
+    };
+    // SAFETY: The program has room for the count.
+    unsafe { counting(count, take) }
 }
 
 #[no_mangle]
@@ -95,9 +100,7 @@ extern "C" fn BMI_testsome(
     context: i64,
 ) -> c_int {
     let places = Places { count, errors, sizes, users };
-    // SAFETY: The program has room for the count.
-    let counted = unsafe { none_yet(count) };
-    returned(counted.and_then(|()| library::get()).and_then(|library| {
+    let take = |library: &Library| {
         let context = library.context(context)?;
         // SAFETY: The program's array has `incount` entries.
         let ids = unsafe { array(ids.cast_const(), incount) }?;
@@ -118,7 +121,9 @@ extern "C" fn BMI_testsome(
         }
         // SAFETY: As above.
         Ok(unsafe { places.store(&done) })
-    }))
+    };
+    // SAFETY: The program has room for the count.
+    unsafe { counting(count, take) }
 }
 
 #[no_mangle]
@@ -133,19 +138,18 @@ extern "C" fn BMI_testcontext(
     context: i64,
 ) -> c_int {
     let places = Places { count, errors, sizes, users };
-    // SAFETY: The program has room for the count.
-    let counted = unsafe { none_yet(count) };
-    returned(counted.and_then(|()| library::get()).and_then(|library| {
+    let take = |library: &Library| {
         let context = library.context(context)?;
-        let most = usize::try_from(incount).ok().filter(|most| *most > 0).ok_or(EINVAL)?;
-        let done = context.wait(most, idle(idle_ms)).map_err(number)?;
+        let done = context.wait(room(incount)?, idle(idle_ms)).map_err(number)?;
         for (place, completion) in done.iter().enumerate() {
             // SAFETY: The program has room for `incount` results.
             unsafe { store(ids, place, completion.op.to_raw() as i64) };
         }
         // SAFETY: As above.
         Ok(unsafe { places.store(&done) })
-    }))
+    };
+    // SAFETY: The program has room for the count.
+    unsafe { counting(count, take) }
 }
 
 #[no_mangle]
@@ -155,22 +159,22 @@ extern "C" fn BMI_testunexpected(
     info: *mut BMI_unexpected_info,
     idle_ms: c_int,
 ) -> c_int {
-    // SAFETY: The program has room for the count.
-    let counted = unsafe { none_yet(count) };
-    returned(counted.and_then(|()| library::get()).and_then(|library| {
-        let most = usize::try_from(incount).ok().filter(|most| *most > 0).ok_or(EINVAL)?;
+    let take = |library: &Library| {
+        let most = room(incount)?;
         if info.is_null() {
             return Err(EINVAL);
         }
         let taken = library.bmi.wait_unexpected(most, idle(idle_ms)).map_err(number)?;
         for (place, message) in taken.iter().enumerate() {
             // SAFETY: The program has room for `incount` messages.
-            unsafe { store(info, place, described(&library, message)) };
+            unsafe { store(info, place, described(library, message)) };
         }
         // SAFETY: As above.
         unsafe { store(count, 0, taken.len() as c_int) };
         Ok(c_int::from(!taken.is_empty()))
-    }))
+    };
+    // SAFETY: The program has room for the count.
+    unsafe { counting(count, take) }
 }
 
 /// Describes a message to C, in a buffer of its own.

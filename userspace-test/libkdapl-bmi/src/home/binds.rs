@@ -48,19 +48,12 @@ struct Queue {
 pub(super) struct Binds {
     of_rails: FxHashMap<RailId, Queue>,
     /// Bytes of a bind at most.
-    longest: usize,
+    pub(super) longest: usize,
 }
 
 impl Default for Binds {
     fn default() -> Self {
         Self { of_rails: FxHashMap::default(), longest: BYTES }
-    }
-}
-
-impl Binds {
-    /// Returns the bytes of a bind at most.
-    pub(super) fn longest(&self) -> usize {
-        self.longest
     }
 }
 

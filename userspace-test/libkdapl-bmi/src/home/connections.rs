@@ -35,7 +35,6 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(super) fn new(options: &Options) -> Self {
-        let config = options.config(options.pull);
         Self {
             by_rail: FxHashMap::default(),
             by_ep: FxHashMap::default(),
@@ -43,8 +42,8 @@ impl Connections {
             timeout: options.connect_timeout,
             postponed: VecDeque::new(),
             short: false,
-            receives: config.window.sum(),
-            requests: u32::from(config.queue) + REQUESTS,
+            receives: options.window().sum(),
+            requests: u32::from(options.queue()) + REQUESTS,
         }
     }
 

@@ -50,11 +50,7 @@ impl Exposures {
 
 impl DatHome {
     /// Starts to expose the memory of an operation.
-    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: u16) {
-        self.expose(op, rail, rdma, most.into());
-    }
-
-    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: usize) {
+    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: usize) {
         let binds = self.binds_for(op, rdma, most);
         let exposure = Exposure {
             rail,
@@ -82,7 +78,7 @@ impl DatHome {
             Rdma::Read => (Privileges::REMOTE_READ, READ.min(most)),
             Rdma::Write => (Privileges::REMOTE_WRITE, most),
         };
-        let longest = self.binds.longest();
+        let longest = self.binds.longest;
         let mut binds = Vec::new();
         for part in &parts {
             for from in (0..part.length()).step_by(longest) {
@@ -154,7 +150,7 @@ impl DatHome {
             // Shorter binds now. Dropping the RMRs frees them.
             let (rail, rdma, most) = (exposure.rail, exposure.rdma, exposure.most);
             self.exposures.of_ops.remove(&op);
-            return self.expose(op, rail, rdma, most);
+            return self.begin_expose(op, rail, rdma, most);
         }
         let gone = self.connections.ep(exposure.rail).is_none();
         let count = exposure.bound.len() as u16;

@@ -5,12 +5,13 @@
 //! the same time. If no memory can be registered for another buffer, messages wait for one of the
 //! others, in their order.
 
+use super::buffers::Buffers;
 use super::{Adapter, DatHome, Report, Request};
 use crate::bmi::engine::{
     encode_descriptor, Body, Cookie, Descriptor, Header, OpId, RailId, HEADER,
 };
 use crate::options::Options;
-use libkdapl::{Buffer, CompletionFlags, Lmr, Privileges, Segment, Type};
+use libkdapl::{CompletionFlags, Privileges, Segment, Type};
 use std::collections::VecDeque;
 
 /// Bytes of a buffer for messages without payload.
@@ -18,42 +19,6 @@ const SMALL: usize = 256;
 
 /// Bytes that are registered together.
 const CHUNK: usize = 256 * 1024;
-
-/// Buffers of one size.
-struct Buffers {
-    size: usize,
-    chunks: Vec<Lmr>,
-    free: Vec<usize>,
-}
-
-impl Buffers {
-    fn new(size: usize) -> Self {
-        Self { size, chunks: Vec::new(), free: Vec::new() }
-    }
-
-    /// Returns the number of buffers of a chunk.
-    fn per_chunk(&self) -> usize {
-        (CHUNK / self.size).max(1)
-    }
-
-    fn take(&mut self, adapter: &Adapter) -> libkdapl::Result<usize> {
-        if self.free.is_empty() {
-            let count = self.per_chunk();
-            let memory = Buffer::new(count * self.size)?;
-            let lmr = adapter.ia.register(&adapter.pz, memory, Privileges::LOCAL_READ)?;
-            let first = self.chunks.len() * count;
-            self.chunks.push(lmr);
-            self.free.extend((first..first + count).rev());
-        }
-        Ok(self.free.pop().unwrap_or_default())
-    }
-
-    /// Returns the registration and the offset of a buffer.
-    fn at(&self, buffer: usize) -> (&Lmr, usize) {
-        let count = self.per_chunk();
-        (&self.chunks[buffer / count], buffer % count * self.size)
-    }
-}
 
 /// A buffer in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,34 +47,29 @@ pub(super) struct Messages {
 impl Messages {
     pub(super) fn new(options: &Options) -> Self {
         let large = (options.message as usize).max(SMALL);
-        Self {
-            small: Buffers::new(SMALL),
-            large: Buffers::new(large),
-            waiting: VecDeque::new(),
-            sent: 0,
+        let buffers = |size| Buffers::new(size, (CHUNK / size).max(1), Privileges::LOCAL_READ);
+        Self { small: buffers(SMALL), large: buffers(large), waiting: VecDeque::new(), sent: 0 }
+    }
+
+    fn buffers(&mut self, large: bool) -> &mut Buffers {
+        match large {
+            true => &mut self.large,
+            false => &mut self.small,
         }
     }
 
     fn take(&mut self, adapter: &Adapter, length: usize) -> libkdapl::Result<Slot> {
         let large = length > SMALL;
-        let buffers = if large { &mut self.large } else { &mut self.small };
-        Ok(Slot { large, buffer: buffers.take(adapter)? })
-    }
-
-    fn at(&self, slot: Slot) -> (&Lmr, usize) {
-        let buffers = if slot.large { &self.large } else { &self.small };
-        buffers.at(slot.buffer)
+        Ok(Slot { large, buffer: self.buffers(large).take(adapter)? })
     }
 
     fn free(&mut self, slot: Slot) {
-        let buffers = if slot.large { &mut self.large } else { &mut self.small };
-        buffers.free.push(slot.buffer);
+        self.buffers(slot.large).free(slot.buffer);
     }
 
     /// Returns the registered bytes.
     pub(super) fn bytes(&self) -> usize {
-        let of = |buffers: &Buffers| buffers.chunks.len() * buffers.per_chunk() * buffers.size;
-        of(&self.small) + of(&self.large)
+        self.small.bytes() + self.large.bytes()
     }
 }
 
@@ -191,15 +151,16 @@ impl DatHome {
     }
 
     /// Copies a message to a buffer.
-    fn fill(&self, message: &Waiting, slot: Slot, length: usize) -> Segment {
-        let (lmr, at) = self.messages.at(slot);
-        lmr.buffer().write(at, &message.start);
+    fn fill(&mut self, message: &Waiting, slot: Slot, length: usize) -> Segment {
+        let buffers = self.messages.buffers(slot.large);
+        let (memory, at) = buffers.memory(slot.buffer);
+        memory.write(at, &message.start);
         if let Some((op, length)) = message.payload {
             if let Some(held) = self.held.get(&op) {
-                held.parts.copy_to(lmr.buffer(), at + HEADER, length);
+                held.parts.copy_to(memory, at + HEADER, length);
             }
         }
-        lmr.segment(at, length)
+        buffers.segment(slot.buffer, length)
     }
 
     /// Frees the buffer of a message that was sent, or flushed.

@@ -7,9 +7,10 @@
 //! is processed. Over iWARP, a message that finds no receive ends its connection. There, and on
 //! devices without SRQs, each connection has receives of its own.
 
+use super::buffers::Buffers;
 use super::Adapter;
 use crate::options::Options;
-use libkdapl::{Buffer, CompletionFlags, Ep, Handle, Lmr, Privileges, Segment, Srq};
+use libkdapl::{CompletionFlags, Ep, Handle, Privileges, Srq};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Buffers that are registered together.
@@ -20,11 +21,8 @@ pub(crate) const RECEIVE: u64 = 1 << 63;
 
 /// The receive buffers.
 pub(crate) struct Receives {
-    /// Bytes of a buffer.
-    size: usize,
-    chunks: Vec<Lmr>,
-    /// Buffers that are not posted.
-    free: Vec<usize>,
+    /// The buffers. Those that are not posted are free.
+    buffers: Buffers,
     srq: Option<Srq>,
     /// Receives that the SRQ may have, and those that it has.
     limit: usize,
@@ -41,9 +39,7 @@ impl Receives {
             false => Some(adapter.ia.create_srq(&adapter.pz, limit, 1)?),
         };
         Ok(Self {
-            size: options.message as usize,
-            chunks: Vec::new(),
-            free: Vec::new(),
+            buffers: Buffers::new(options.message as usize, CHUNK, Privileges::LOCAL_WRITE),
             srq,
             limit: limit as usize,
             posted: 0,
@@ -63,7 +59,7 @@ impl Receives {
 
     /// Returns the registered bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.chunks.len() * CHUNK * self.size
+        self.buffers.bytes()
     }
 
     /// Posts receives for `count` connections, whose peers may send `window` messages each: those
@@ -79,28 +75,16 @@ impl Receives {
             None => window,
         };
         for _ in 0..wanted {
-            if self.free.is_empty() {
-                self.add_chunk(adapter)?;
-            }
-            if let Some(buffer) = self.free.pop() {
-                self.post(buffer, ep)?;
-            }
+            let buffer = self.buffers.take(adapter)?;
+            self.post(buffer, ep)?;
         }
-        Ok(())
-    }
-
-    fn add_chunk(&mut self, adapter: &Adapter) -> libkdapl::Result<()> {
-        let memory = Buffer::new(CHUNK * self.size)?;
-        let lmr = adapter.ia.register(&adapter.pz, memory, Privileges::LOCAL_WRITE)?;
-        let first = self.chunks.len() * CHUNK;
-        self.chunks.push(lmr);
-        self.free.extend((first..first + CHUNK).rev());
         Ok(())
     }
 
     /// Posts a buffer that is not posted. One that cannot be posted is free.
     fn post(&mut self, buffer: usize, ep: Option<&Ep>) -> libkdapl::Result<()> {
-        let (segments, cookie) = ([self.segment(buffer)], buffer as u64 | RECEIVE);
+        let size = self.buffers.size();
+        let (segments, cookie) = ([self.buffers.segment(buffer, size)], buffer as u64 | RECEIVE);
         let posted = match (&self.srq, ep) {
             (Some(srq), _) => srq.post_recv(&segments, cookie).map(|()| self.posted += 1),
             (None, Some(ep)) => {
@@ -111,18 +95,14 @@ impl Receives {
                 posted
             }
             (None, None) => {
-                self.free.push(buffer);
+                self.buffers.free(buffer);
                 return Ok(());
             }
         };
         if posted.is_err() {
-            self.free.push(buffer);
+            self.buffers.free(buffer);
         }
         posted
-    }
-
-    fn segment(&self, buffer: usize) -> Segment {
-        self.chunks[buffer / CHUNK].segment(buffer % CHUNK * self.size, self.size)
     }
 
     /// Records that a receive has ended. Returns its buffer, unless it was taken back before.
@@ -144,8 +124,9 @@ impl Receives {
         message: &mut Vec<u8>,
     ) -> libkdapl::Result<()> {
         let Some(buffer) = self.ended(ep.handle(), cookie) else { return Ok(()) };
-        message.resize(length.min(self.size), 0);
-        self.chunks[buffer / CHUNK].buffer().read(buffer % CHUNK * self.size, message);
+        message.resize(length.min(self.buffers.size()), 0);
+        let (memory, at) = self.buffers.memory(buffer);
+        memory.read(at, message);
         self.post(buffer, Some(ep))
     }
 
@@ -161,7 +142,9 @@ impl Receives {
     /// of the SRQ may be lost with the connection that it was for: it is replaced. `window` has the
     /// messages of a connection and the number of those that are left.
     pub(super) fn forget(&mut self, adapter: &Adapter, ep: Handle, window: (usize, usize)) {
-        self.free.extend(self.of_eps.remove(&ep).into_iter().flatten());
+        for buffer in self.of_eps.remove(&ep).into_iter().flatten() {
+            self.buffers.free(buffer);
+        }
         let outstanding = self.srq.as_ref().and_then(|srq| srq.query().ok());
         if let Some(query) = outstanding {
             self.posted = self.posted.min(query.outstanding as usize);
