@@ -12,6 +12,7 @@ pub(crate) mod debugfs;
 pub(crate) mod eventfd;
 pub(crate) mod fops;
 pub(crate) mod jiffies;
+pub(crate) mod kvvec;
 pub(crate) mod lock;
 pub(crate) mod mapped_memory;
 pub(crate) mod memcg;

@@ -37,10 +37,8 @@ use kernel::{
         c_void, //
     },
     ioctl::{
-        _IOC_DIR,
         _IOC_NR,
-        _IOC_SIZE,
-        _IOC_TYPE, //
+        _IOC_SIZE, //
     },
     mm::virt::VmaNew,
     sync::ArcBorrow,
@@ -153,13 +151,6 @@ unsafe fn client<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Client> {
     unsafe { <Arc<Client> as ForeignOwnable>::borrow((*file).private_data.cast::<c_void>()) }
 }
 
-/// Returns whether a command of an ioctl is a request of kDAPL, which may have another number than
-/// the known ones. A request reads and writes its message.
-fn is_request(command: c_uint) -> bool {
-    _IOC_TYPE(command) == bindings::KDAPL_IOC_MAGIC
-        && _IOC_DIR(command) == _IOC_DIR(bindings::kdapl_ioctl_KDAPL_IOC_IA_QUERY)
-}
-
 /// `file_operations.unlocked_ioctl`.
 ///
 /// # Safety
@@ -170,7 +161,7 @@ unsafe extern "C" fn unlocked_ioctl(
     command: c_uint,
     argument: c_ulong,
 ) -> c_long {
-    if !is_request(command) {
+    if !ioctl::is_request(command) {
         return ENOTTY.to_errno() as c_long;
     }
     // SAFETY: By the safety requirement, `open` opened the file. The VFS keeps it open until this

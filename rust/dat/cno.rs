@@ -7,9 +7,9 @@
 //! EVD, once, and the thread that reported the event wakes one waiter of the CNO. A trigger stays:
 //! if no thread waits, the next wait returns at once.
 //!
-//! Waits return EVDs in the order in which these have triggered. An EVD that a wait has returned
-//! may still hold events, so later waits check it again. No EVD is forgotten. A CNO that remembered
-//! only the EVD that triggered last would lose the others.
+//! A CNO queues each EVD that has triggered, not only the last one. Waits return them in the order
+//! of their triggers. An EVD that a wait has returned may still hold events, so later waits check it
+//! again.
 //!
 //! [`model::cno`](crate::model::cno) has the states of an EVD at its CNO.
 

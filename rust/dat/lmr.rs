@@ -124,8 +124,8 @@ enum MrKind {
 struct Backing {
     /// `None` for kernel memory without privileges of peers.
     registration: Option<MrKind>,
-    /// The same memory, for regions of RMRs and for other LMRs. That of a process is `None` until
-    /// the first bind.
+    /// The same memory, for regions of RMRs and for other LMRs. `None` for the memory of a process
+    /// until the first bind.
     mapped: Option<RegionMemory>,
     lmr_context: u32,
     pz: InUse<Pz>,

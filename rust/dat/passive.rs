@@ -38,7 +38,11 @@ pub(crate) use self::{
     rsp::Rsp,
 };
 
-pub(super) use self::context::PassiveContext;
+pub(super) use self::{
+    context::PassiveContext,
+    point::Point,
+    service_point::ServicePoint, //
+};
 
 use self::{
     arrival::{
@@ -46,7 +50,5 @@ use self::{
         DeliveryError, //
     },
     cr::RequestData,
-    listener::Listener,
-    point::Point,
-    service_point::ServicePoint, //
+    listener::Listener, //
 };

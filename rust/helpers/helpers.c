@@ -5,6 +5,7 @@
 #include "dma.c"
 #include "eventfd.c"
 #include "fast_mr.c"
+#include "fault.c"
 /* Uses the checks of dma.c. */
 #include "dma_pages.c"
 #include "lock.c"

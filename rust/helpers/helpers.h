@@ -227,9 +227,14 @@ void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct 
 unsigned long kdapl_helper_jiffies(void);
 s64 kdapl_helper_monotonic_offset(void);
 
+/* fault.c */
+void kdapl_helper_create_fault_knobs(struct dentry *folder);
+bool kdapl_helper_fails_kvmalloc(size_t size);
+
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim);
-void kdapl_helper_wait_for_percpu_workers(void);
+unsigned long kdapl_helper_percpu_period(void);
+void kdapl_helper_await_percpu_period(unsigned long begun);
 
 /* net.c */
 struct net *kdapl_helper_current_net(void);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #include <linux/completion.h>
 #include <linux/cpu.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
 #include <linux/workqueue.h>
 
 #include "helpers.h"
@@ -14,31 +16,53 @@ struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool rec
 	return alloc_workqueue("%s", WQ_UNBOUND | (reclaim ? WQ_MEM_RECLAIM : 0), 0, name);
 }
 
-/* A work item that a thread waits for. */
-struct awaited_work {
-	struct work_struct work;
-	struct completion done;
-};
+/*
+ * Periods in which each CPU's pool of workers has begun an item of ours, one at a time. Threads that
+ * wait for one at the same time share it.
+ */
+static DEFINE_MUTEX(period_lock);
+static DEFINE_PER_CPU(struct work_struct, period_work);
+static DECLARE_COMPLETION(period_over);
+static atomic_t period_left;
+static unsigned long periods_begun;
 
-static void complete_awaited(struct work_struct *work)
+static void pass_period(struct work_struct *work)
 {
-	complete(&container_of(work, struct awaited_work, work)->done);
+	if (atomic_dec_and_test(&period_left))
+		complete(&period_over);
 }
 
-void kdapl_helper_wait_for_percpu_workers(void)
+static void run_period(void)
 {
 	int cpu;
 
 	cpus_read_lock();
+	reinit_completion(&period_over);
+	atomic_set(&period_left, num_online_cpus());
 	for_each_online_cpu(cpu) {
-		struct awaited_work item;
-
-		INIT_WORK_ONSTACK(&item.work, complete_awaited);
-		init_completion(&item.done);
-		queue_work_on(cpu, system_percpu_wq, &item.work);
-		/* Not flush_work(): workers of a queue for reclaim must not flush another queue. */
-		wait_for_completion(&item.done);
-		destroy_work_on_stack(&item.work);
+		INIT_WORK(per_cpu_ptr(&period_work, cpu), pass_period);
+		queue_work_on(cpu, system_percpu_wq, per_cpu_ptr(&period_work, cpu));
 	}
+	/* Not flush_work(): workers of a queue for reclaim must not flush another queue. */
+	wait_for_completion(&period_over);
 	cpus_read_unlock();
+}
+
+unsigned long kdapl_helper_percpu_period(void)
+{
+	/* The caller's writes come before the period that it will wait for. */
+	smp_mb();
+	return READ_ONCE(periods_begun);
+}
+
+void kdapl_helper_await_percpu_period(unsigned long begun)
+{
+	mutex_lock(&period_lock);
+	/* With the lock, all that have begun are over. */
+	if (periods_begun == begun) {
+		WRITE_ONCE(periods_begun, periods_begun + 1);
+		smp_mb();
+		run_period();
+	}
+	mutex_unlock(&period_lock);
 }

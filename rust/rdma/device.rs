@@ -14,7 +14,10 @@ use crate::{
         ENDLESS,
         LONGER_THAN_RNR, //
     },
-    sys::net::NetRef, //
+    sys::{
+        kvvec,
+        net::NetRef, //
+    },
 };
 use core::{
     any::Any,
@@ -158,7 +161,7 @@ impl Device {
     pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) -> Result {
         let mut guard = self.watchers.lock();
         let watchers = (*guard).as_mut().ok_or(ENODEV)?;
-        Ok(watchers.push(watcher, GFP_KERNEL)?)
+        Ok(kvvec::push(watchers, watcher, GFP_KERNEL)?)
     }
 
     /// Unregisters a watcher.

@@ -50,7 +50,8 @@ impl_flags!(
 pub(crate) struct Mr {
     raw: NonNull<bindings::ib_mr>,
     _charge: Charge,
-    _pinned: FixedCharge,
+    /// Taken in `drop` alone.
+    pinned: Option<FixedCharge>,
     _pd: Arc<Pd>,
 }
 
@@ -102,7 +103,7 @@ impl Mr {
         Ok(Some(Self {
             raw,
             _charge: charge,
-            _pinned: pinned,
+            pinned: Some(pinned),
             _pd: pd,
         }))
     }
@@ -123,7 +124,10 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this value owns the region, which is not used afterwards.
-        let _ = unsafe { destroy(self.raw) };
+        if !unsafe { destroy(self.raw) } {
+            // The pages stay pinned.
+            core::mem::forget(self.pinned.take());
+        }
     }
 }
 

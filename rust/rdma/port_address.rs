@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     model::adapter_name::LocalAddress,
-    sys::net::NetRef, //
+    sys::{
+        kvvec,
+        net::NetRef, //
+    },
 };
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
@@ -71,7 +74,7 @@ impl Device {
     pub(crate) fn addresses(&self, port: u32, net: &NetRef) -> Result<KVVec<PortAddress>> {
         let mut room = ROOM;
         let raw = loop {
-            let mut raw = KVVec::from_elem(
+            let mut raw = kvvec::from_elem(
                 bindings::kdapl_port_address::default(),
                 room,
                 GFP_KERNEL_ACCOUNT,
@@ -94,9 +97,9 @@ impl Device {
             // Addresses may be added until the next attempt.
             room = found.saturating_add(ROOM);
         };
-        let mut addresses = KVVec::with_capacity(raw.len(), GFP_KERNEL_ACCOUNT)?;
+        let mut addresses = kvvec::with_capacity(raw.len(), GFP_KERNEL_ACCOUNT)?;
         for address in raw.iter().filter_map(PortAddress::new) {
-            addresses.push(address, GFP_KERNEL_ACCOUNT)?;
+            kvvec::push(&mut addresses, address, GFP_KERNEL_ACCOUNT)?;
         }
         Ok(addresses)
     }

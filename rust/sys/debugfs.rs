@@ -64,7 +64,13 @@ impl Folder {
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(name: &CStr) -> Self {
-        FOLDER.store(create_dir(name), Release);
+        let folder = create_dir(name);
+        FOLDER.store(folder, Release);
+        if !folder.is_null() {
+            // SAFETY: `debugfs` returned the pointer. The knobs are removed with the folder, before
+            // the module.
+            unsafe { bindings::kdapl_helper_create_fault_knobs(folder) };
+        }
         Self(())
     }
 }
@@ -73,8 +79,8 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let folder = FOLDER.load(Acquire);
         FOLDER.store(core::ptr::null_mut(), Release);
-        // SAFETY: `new` stored the pointer. Every file has been removed before, so none is removed
-        // with it.
+        // SAFETY: `new` stored the pointer. Every file of this module has been removed before. The
+        // knobs of fault injection, which are removed with the folder, are files of the kernel.
         unsafe { remove(folder) };
     }
 }

@@ -124,18 +124,34 @@ fn queue_at(place: &'static QueuePointer) -> &'static Queue {
     }
 }
 
-/// Waits until each work item that runs now in a per-CPU workqueue of normal priority has ended or
-/// has slept.
+/// Point in time, for [`PercpuPeriod::wait`].
 ///
-/// Items of such queues run in the kernel's pool of the CPU, in which an item starts only while no
-/// other one runs: those that sleep do not count, those that are preempted do. So an item of this
-/// call starts after them. The exception are items that have used 10 ms of the CPU
+/// Items of per-CPU workqueues of normal priority run in the kernel's pool of the CPU, in which an
+/// item starts only while no other one runs: those that sleep do not count, those that are preempted
+/// do. So an item that starts later than this point shows that those of that CPU which ran before
+/// have ended or have slept. The exception are items that have used 10 ms of the CPU
 /// (`workqueue.cpu_intensive_thresh_us`), and those of a CPU that is taken offline meanwhile.
-///
-/// Context: process; sleeps.
-pub(crate) fn wait_for_percpu_workers() {
-    // SAFETY: The caller may sleep.
-    unsafe { bindings::kdapl_helper_wait_for_percpu_workers() };
+#[derive(Clone, Copy)]
+pub(crate) struct PercpuPeriod(usize);
+
+impl PercpuPeriod {
+    /// Returns the current point in time. What the caller has written before is visible to items
+    /// that start after a later [`PercpuPeriod::wait`]. Context: any.
+    pub(crate) fn now() -> Self {
+        // SAFETY: The function has no preconditions.
+        Self(unsafe { bindings::kdapl_helper_percpu_period() })
+    }
+
+    /// Waits until each work item that ran at this point, in a per-CPU workqueue of normal priority,
+    /// has ended or has slept.
+    ///
+    /// One wait of any thread, if it begins after this point, serves all.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn wait(self) {
+        // SAFETY: The caller may sleep.
+        unsafe { bindings::kdapl_helper_await_percpu_period(self.0) };
+    }
 }
 
 /// Cancels a delayed work item if it is not running yet.

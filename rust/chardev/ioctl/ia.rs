@@ -87,7 +87,7 @@ pub(super) fn port_get(_: &Client, message: &mut uapi::kdapl_port) -> CallResult
     if !device.ports().contains(&port) {
         return Err(NOT_FOUND.into());
     }
-    let addresses = device.addresses(port, &net)?;
+    let addresses = device.addresses(port, &net).map_err(DatError::from)?;
     let found = addresses.get(message.address_index as usize);
     message.addresses = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     (message.netdev, message.address, message.prefix) = match found {

@@ -15,6 +15,7 @@ use super::{
     dto,
     evd,
     exchange,
+    is_request,
     order,
     zero,
     CallResult,
@@ -37,8 +38,7 @@ use kernel::{
     error::code::*,
     ioctl::{
         _IOC_NR,
-        _IOC_SIZE,
-        _IOC_TYPE, //
+        _IOC_SIZE, //
     },
     uaccess::UserPtr, //
 };
@@ -66,7 +66,7 @@ pub(in crate::chardev) fn issue(
 ) -> Result<i32> {
     let message = usize::try_from(request.message()?).map_err(|_| EFAULT)?;
     let op = request.op();
-    if _IOC_TYPE(op) != bindings::KDAPL_IOC_MAGIC {
+    if !is_request(op) {
         return Err(ENOTTY);
     }
     let issued = Issued {

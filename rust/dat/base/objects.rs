@@ -75,8 +75,8 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
         false
     }
 
-    /// Lets calls no longer find the object. Returns `true` for kinds that stay in the table until
-    /// they are shut down; others leave it before.
+    /// Hides the object from calls. Returns `true` for kinds that stay in the table until they are
+    /// shut down, and `false` for those that leave it before.
     fn hide(&self) -> bool {
         false
     }

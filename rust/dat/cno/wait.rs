@@ -80,7 +80,7 @@ impl Cno {
     ///
     /// # Errors
     ///
-    /// None of them loses a trigger.
+    /// No trigger is lost by an error.
     ///
     /// * QUEUE_EMPTY when the deadline has passed;
     /// * INTERRUPTED_CALL after a signal;

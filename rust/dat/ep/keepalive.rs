@@ -125,7 +125,7 @@ impl Ep {
         self.refuses_reads(inner) || (connection.is_passive && connection.last_receive.is_none())
     }
 
-    /// Takes the completion of a probe. A completion that is no probe's belongs to no request.
+    /// Takes the completion of a probe. Ignores others: they belong to no request.
     ///
     /// Context: as for [`Ep::complete`].
     #[cold]

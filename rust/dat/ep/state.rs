@@ -58,7 +58,7 @@ impl Ep {
             self.report_connection(inner, event);
         }
         if held_receives && !phase.holds_receives() {
-            // The caller continues by its effects, or later: see [`Ep::settle`].
+            // Reports the first batch. The effects report the rest: see [`Ep::settle`].
             inner.report_held_if_allowed(self.handle());
         }
         if effects.report_broken {
@@ -116,7 +116,7 @@ impl Ep {
                     shares.set_taken_all(false);
                 }
             }
-            // The QP is in INIT again, or still: it takes no receives.
+            // The QP is in INIT, and takes no receives.
             Phase::Unconnected(_)
             | Phase::Reserved(_)
             | Phase::Passive(_)

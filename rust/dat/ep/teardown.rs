@@ -223,7 +223,7 @@ impl Ep {
     /// destroyed.
     pub(super) fn begin_life(&self, past_lives: &mut PastLives) {
         self.drain_evds();
-        // A few bits distinguish lives. So a clean life counts, too, after one that was not.
+        // Count every life after one that left DTOs unfinished: `wr_id` has four bits for the count.
         if past_lives.any() || self.inner.lock().unfinished() != 0 {
             past_lives.0 = past_lives.0.saturating_add(1);
         }
@@ -236,7 +236,7 @@ impl Ep {
         };
         drop(pending);
         self.give_up_dtos();
-        // Without its effects, the work item does not end the demand of held receives.
+        // End the demand of held receives here: the work item has no effects that would.
         let demand = self.inner.lock().demand.take();
         drop(demand);
     }
@@ -363,7 +363,8 @@ impl_has_delayed_work! {
 impl WorkItem<FAILURE> for Ep {
     type Pointer = Arc<Self>;
 
-    /// The delay is over: the answer was sent, or `rdma_cm` has not reported another end.
+    /// Breaks the connection, after the delay in which an answer could be sent and `rdma_cm` could
+    /// report another end.
     fn run(this: Arc<Self>) {
         let _ = this.feed(Network::Broken, None);
     }

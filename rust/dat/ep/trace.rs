@@ -36,6 +36,7 @@ use crate::{
     },
     sys::{
         debugfs::File,
+        kvvec,
         trace,
         wait, //
     },
@@ -70,7 +71,7 @@ impl Trace {
             return Ok(Self(None));
         }
         let entries = usize::try_from(entries).map_err(|_| DatError::memory())?;
-        let entries = KVVec::from_elem(JournalEntry::EMPTY, entries, flags)?;
+        let entries = kvvec::from_elem(JournalEntry::EMPTY, entries, flags)?;
         let kept = JournalFile {
             journal: Journal::new(entries),
             file: None,

@@ -256,8 +256,8 @@ impl Evd {
     pub(super) fn has_events(&self) -> bool {
         match self.mode() {
             WakeMode::Threshold | WakeMode::Unsignalled => self.may_have_waking_event(),
-            // Completions that arrived before the arming may have been solicited, and no longer
-            // show it. So each queued event counts.
+            // Each queued event counts: a solicited completion that arrived before the arming can
+            // no longer be told from others.
             WakeMode::Solicited => self.queued() != 0,
         }
     }

@@ -38,6 +38,7 @@ use crate::{
         },
         device::Device, //
     },
+    sys::kvvec, //
 };
 use kernel::{
     cpu::CpuId,
@@ -104,7 +105,7 @@ impl CqState {
 pub(super) struct EvdCq {
     pub(super) cq: Arc<Cq<Evd>>,
     pub(super) room: CqRoom,
-    /// Kind of completion that notifies, unless all completions have to be seen.
+    /// Completions for which the queue is armed, unless it is armed for all.
     notify: Notify,
 }
 
@@ -155,7 +156,7 @@ impl Cqs {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn open_with(&mut self, first: Arc<EvdCq>) -> DatResult {
-        self.list.push(first, GFP_KERNEL_ACCOUNT)?;
+        kvvec::push(&mut self.list, first, GFP_KERNEL_ACCOUNT)?;
         self.open();
         Ok(())
     }
@@ -221,7 +222,7 @@ impl Cqs {
         }
     }
 
-    /// Reserves entries in a queue that notifies like this; `None` if no queue has enough.
+    /// Reserves entries in a queue that is armed for `notify`; `None` if no queue has enough.
     fn take(&self, entries: u32, notify: Notify) -> Option<Arc<EvdCq>> {
         let mut queues = self.list.iter();
         let found = queues.find(|queue| queue.notify == notify && queue.room.take(entries));
@@ -349,7 +350,7 @@ impl Evd {
     /// Adds a queue. Returns `false` if another thread has added queues first, which may have room.
     fn add_queue(self: &Arc<Self>, new: &Arc<EvdCq>) -> DatResult<bool> {
         let count = self.consumer.lock().cqs.list.len();
-        let mut list = KVVec::with_capacity(count.saturating_add(1), GFP_KERNEL_ACCOUNT)?;
+        let mut list = kvvec::with_capacity(count.saturating_add(1), GFP_KERNEL_ACCOUNT)?;
         let old;
         {
             let mut consumer = self.consumer.lock();

@@ -8,9 +8,9 @@
 //! waiter or a Consumer Notification Object (CNO) has files as any other, and each event wakes all
 //! of them.
 //!
-//! A file does not keep its EVD. It finds the EVD by its handle, in the table of the adapter, and
-//! shares with it only the places where threads [sleep](FileSleepers). So a process that passes the
-//! file on, and closes its adapter, leaves no event queue.
+//! A file holds no reference to its EVD. It finds the EVD by its handle, in the table of the
+//! adapter, and shares only the [sleeping threads](FileSleepers) with it. So closing the adapter
+//! frees the event queue, even if another process has the file.
 //!
 //! A thread arms the completion queues before it sleeps, or reports that there is no event. That
 //! holds for poll too, and for each call that finds the EVD empty while it has a file: with
@@ -153,7 +153,7 @@ impl Evd {
     fn sleepers(&self) -> DatResult<Arc<FileSleepers>> {
         if self.wakeup.watched.as_ref().is_none() {
             let new = FileSleepers::new()?;
-            // With the lock, no other thread is just storing its own.
+            // The lock excludes a concurrent store by another thread.
             let _consumer = self.consumer.lock();
             let _ = self.wakeup.watched.populate(new);
         }

@@ -79,7 +79,7 @@ impl Evd {
         self.room() != 0
     }
 
-    /// Returns the number of events that were handed over, and are not taken yet.
+    /// Returns the number of mapped events that the consumer has not taken.
     pub(super) fn handed_over(&self) -> u32 {
         self.queue.mapped.as_ref().map_or(0, MappedRing::len)
     }
@@ -95,7 +95,7 @@ impl Evd {
     pub(super) fn pop_handed_over(&self, consumer: &mut Consumer) -> Option<Record> {
         let ring = self.queue.mapped.as_ref()?;
         let record = ring.pop();
-        // Those that the process has taken, and this one.
+        // Notes this event, and those that the process has taken.
         self.note_taken(consumer);
         record
     }

@@ -199,8 +199,9 @@ impl Evd {
     /// spill. Returns `false` if some may be left: there is no memory, or the user has reached its
     /// limit, or new ones arrive too fast.
     ///
-    /// Completions of freed Endpoints are not spilled: they have no events. Binds end at once. The
-    /// memory of the spill is charged to `payer`.
+    /// Completions of freed Endpoints are not spilled, because they have no events. A bind that
+    /// finds no room in the ring is completed at once. The memory of the spill is charged to
+    /// `payer`.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn drain_fully(&self, payer: Payer<'_>) -> bool {
@@ -242,7 +243,7 @@ impl Evd {
     /// Context: process; sleeps.
     pub(in crate::dat) fn keep(&self, queue_pair: Arc<dyn Send + Sync>) {
         let address = Arc::as_ptr(&queue_pair).addr();
-        // The queue pair cannot be destroyed before, and so little memory is soon free.
+        // The queue pair must not be destroyed before. The node is small: memory is soon free.
         let place = loop {
             match RBTreeNodeReservation::new(GFP_KERNEL) {
                 Ok(place) => break place,

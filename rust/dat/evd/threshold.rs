@@ -53,7 +53,7 @@ impl Evd {
     /// # Errors
     ///
     /// INVALID_STATE, with a subtype for the EVD's configuration, if completion flags decide which
-    /// completions wake. A wait is for one of those then.
+    /// completions wake. Such an EVD allows a threshold of 1 only.
     pub(super) fn may_count(&self, threshold: u32) -> DatResult {
         if threshold == 1 {
             return Ok(());

@@ -275,8 +275,8 @@ impl Evd {
     /// Changes the upcall policy and function: `dat_evd_modify_upcall`. With `None`, the function
     /// stays.
     ///
-    /// With `any`, events that are queued already get upcalls at once. Otherwise they get them with
-    /// the next event, and before it.
+    /// With `any`, upcalls for queued events start at once. Otherwise the next event starts them, and
+    /// the queued events come first.
     ///
     /// A teardown waits until all upcalls have returned.
     ///
@@ -336,7 +336,7 @@ impl Evd {
         let mut consumer = self.consumer.lock();
         let before = self.queue.ring.len();
         self.arm_and_drain(&mut consumer);
-        // Before the lock is released, and other threads take events.
+        // Compare the lengths before other threads can take events.
         let is_more = self.queue.ring.len() > before;
         drop(consumer);
         if is_more {

@@ -184,7 +184,7 @@ impl Waiter for OnlyWaiter<'_> {
             .place
             .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
         {
-            // Also if waits are stopped. The next sleep reports that, unless an event can be taken.
+            // A stop of waits wakes, too. The next sleep reports it, unless an event can be taken.
             SleepResult::Ready => SleepEnd::Woken,
             SleepResult::TimedOut => SleepEnd::TimedOut,
             SleepResult::Interrupted => SleepEnd::Interrupted,
@@ -200,7 +200,7 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// None of them loses an event.
+    /// No event is lost by an error.
     ///
     /// * INVALID_PARAMETER (threshold) for a threshold below 1 or above the queue length;
     /// * INVALID_STATE if another thread waits already, or the EVD is unwaitable or has upcalls;

@@ -9,7 +9,13 @@ use super::{
     Until, //
 };
 use crate::{
-    dat::prelude::*,
+    dat::{
+        passive::{
+            Point,
+            ServicePoint, //
+        },
+        prelude::*, //
+    },
     model::event::{
         AsyncEvent,
         Event, //
@@ -55,6 +61,7 @@ impl Ia {
     pub(super) fn shut_down(&self, until: Until) -> DatResult {
         self.close_tables();
         self.end_waits(until)?;
+        self.stop_listening(until)?;
         self.psps.shutdown(until)?;
         self.rsps.shutdown(until)?;
         self.csps.shutdown(until)?;
@@ -70,6 +77,21 @@ impl Ia {
         self.passive.endpoints.sink.release_device();
         self.cnos.shutdown(until)?;
         self.pzs.shutdown(until)
+    }
+
+    /// Ends the listeners of all service points but for the last step, so that they share the waits
+    /// of each step.
+    ///
+    /// # Errors
+    ///
+    /// INTERRUPTED_CALL if service points are left.
+    fn stop_listening(&self, until: Until) -> DatResult {
+        for step in [Point::hide, Point::await_searches] {
+            self.psps.walk(until, |_, psp| step(psp.point()))?;
+            self.rsps.walk(until, |_, rsp| step(rsp.point()))?;
+            self.csps.walk(until, |_, csp| step(csp.point()))?;
+        }
+        Ok(())
     }
 
     /// Takes the completions of all Endpoints, which are freed: see [`Ia::flush_endpoints`].
@@ -101,6 +123,11 @@ impl Watcher for Ia {
     fn removed(self: Arc<Self>) {
         self.close_tables();
         let link = self.base.unlink();
+        for step in [Point::hide, Point::await_searches] {
+            self.psps.for_each(|psp| step(psp.point()));
+            self.rsps.for_each(|rsp| step(rsp.point()));
+            self.csps.for_each(|csp| step(csp.point()));
+        }
         self.psps.shutdown_in_place();
         self.rsps.shutdown_in_place();
         self.csps.shutdown_in_place();

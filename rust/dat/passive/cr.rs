@@ -118,8 +118,8 @@ impl Cr {
         )
     }
 
-    /// Returns the address at which the request arrived, as its service point has it. The address
-    /// of the request does not tell the network device of a link-local one.
+    /// Returns the addresses of the service point at which the request arrived. Unlike the address
+    /// in the request, they name the network device of a link-local address.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SockAddr> + '_ {
         let addresses = self.point().addresses().iter().copied();
         addresses.filter(|address| address.ip() == self.request.local.ip())

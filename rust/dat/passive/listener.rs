@@ -31,7 +31,10 @@ use crate::{
         },
         port_address::PortAddress,
     },
-    sys::user::FixedCharge, //
+    sys::{
+        kvvec,
+        user::FixedCharge, //
+    },
 };
 
 /// Number of free ports that are tried, until one is free at all addresses.
@@ -157,7 +160,7 @@ impl Listener {
                 Ok(part) => {
                     let port = part.address.port();
                     let mut parts = KVVec::new();
-                    parts.push(part, GFP_KERNEL_ACCOUNT)?;
+                    kvvec::push(&mut parts, part, GFP_KERNEL_ACCOUNT)?;
                     let rest = addresses.get(place.saturating_add(1)..).unwrap_or_default();
                     return Self::on_all(ia, parts, rest, Qualifier::Port(port));
                 }
@@ -179,7 +182,7 @@ impl Listener {
         let mut refusal = DatError::internal();
         for address in addresses {
             match Part::new(ia, address.address, qualifier) {
-                Ok(part) => parts.push(part, GFP_KERNEL_ACCOUNT)?,
+                Ok(part) => kvvec::push(&mut parts, part, GFP_KERNEL_ACCOUNT)?,
                 Err(error) if error.kind() == Kind::InvalidAddress => refusal = error,
                 Err(error) => return Err(error),
             }
@@ -201,7 +204,7 @@ impl Listener {
         let part = Part::at(ia, address)?;
         let port = part.address.port();
         let mut parts = KVVec::new();
-        parts.push(part, GFP_KERNEL_ACCOUNT)?;
+        kvvec::push(&mut parts, part, GFP_KERNEL_ACCOUNT)?;
         Self::of(ia, parts, port.into())
     }
 
@@ -220,9 +223,9 @@ impl Listener {
 
     /// Returns the addresses, with the port.
     pub(super) fn addresses(&self) -> DatResult<KVVec<SockAddr>> {
-        let mut addresses = KVVec::with_capacity(self.parts.len(), GFP_KERNEL_ACCOUNT)?;
+        let mut addresses = kvvec::with_capacity(self.parts.len(), GFP_KERNEL_ACCOUNT)?;
         for part in &self.parts {
-            addresses.push(part.address, GFP_KERNEL_ACCOUNT)?;
+            kvvec::push(&mut addresses, part.address, GFP_KERNEL_ACCOUNT)?;
         }
         Ok(addresses)
     }
@@ -233,6 +236,21 @@ impl Listener {
         self.parts
             .iter_mut()
             .try_for_each(|part| part.listen(point, backlog))
+    }
+
+    /// Hides its IDs from requests: see [`CmId::hide`].
+    pub(super) fn hide(&self) {
+        self.ids().for_each(CmId::hide);
+    }
+
+    /// Waits for requests that have found its hidden IDs: see [`CmId::await_searches`].
+    pub(super) fn await_searches(&self) {
+        self.ids().for_each(CmId::await_searches);
+    }
+
+    /// Returns the IDs that are bound to the service point's own port.
+    fn ids(&self) -> impl Iterator<Item = &CmId> {
+        self.parts.iter().filter_map(|part| part.own.as_ref())
     }
 }
 

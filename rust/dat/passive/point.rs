@@ -81,7 +81,7 @@ pub(super) struct PointConfig {
 
 /// A service point.
 #[pin_data]
-pub(super) struct Point {
+pub(in crate::dat) struct Point {
     pub(super) handle: u64,
     pub(super) context: Arc<PassiveContext>,
     pub(super) conn_qual: u64,
@@ -195,8 +195,24 @@ impl Point {
 
     /// Stops listening. Context: process; sleeps, waits for handlers.
     fn stop_listening(&self) {
-        let mut listener = self.listener.lock();
-        *listener = None;
+        self.hide();
+        self.await_searches();
+        *self.listener.lock() = None;
+    }
+
+    /// Hides the listener from requests, as the first step of its end. Later requests are rejected.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn hide(&self) {
+        self.listener.lock().iter().for_each(Listener::hide);
+    }
+
+    /// Waits for requests that have found the hidden listener, as the second step of its end. If
+    /// each step is carried out for many service points before the next one, they share its wait.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn await_searches(&self) {
+        self.listener.lock().iter().for_each(Listener::await_searches);
     }
 
     /// Refuses requests from now on, and stops listening. Waiting requests remain. A reserved

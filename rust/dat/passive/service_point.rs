@@ -9,9 +9,12 @@ use crate::dat::{
 };
 
 /// Consumer's interface to a service point.
-pub(super) trait ServicePoint: Object {
+pub(in crate::dat) trait ServicePoint: Object {
     /// Creates the interface to this service point.
     fn new(point: Arc<Point>) -> DatResult<Arc<Self>>;
+
+    /// Returns the service point.
+    fn point(&self) -> &Point;
 }
 
 /// Defines a type that implements [`ServicePoint`]. Its name is also its census kind.
@@ -34,6 +37,10 @@ macro_rules! service_point {
                 let _counted = Counted::new(Kind::$name);
                 let this = Self { point, _counted };
                 Ok(kernel::sync::Arc::new(this, kernel::alloc::flags::GFP_KERNEL_ACCOUNT)?)
+            }
+
+            fn point(&self) -> &$crate::dat::passive::Point {
+                &self.point
             }
         }
 

@@ -75,7 +75,7 @@ impl Srq {
     ///
     /// Context: process; sleeps.
     fn look_into_queue(&self) {
-        // A resize and other threads that wait for the end hold it, too.
+        // Excludes resizes, and other threads that examine the queue.
         let slots = self.slots.lock();
         let queue = {
             let mut inner = self.inner.lock();

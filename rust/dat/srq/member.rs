@@ -182,7 +182,7 @@ impl Srq {
         let mut next = Some(Cursor::first());
         while let Some(place @ Cursor::Live(_)) = next {
             next = self.inner.lock().members.visit(place, |member| {
-                // A visit has no more entries.
+                // Never fails: a visit has at most `VISITS` entries.
                 let _ = some.push_within_capacity(member.ep.into_raw());
             });
             for handle in some.drain_all() {
@@ -203,8 +203,8 @@ impl Srq {
         drop(removed);
     }
 
-    /// Marks an entry with the identity of a new QP, if there is one. Its QP is destroyed, too, but
-    /// has not left yet.
+    /// Marks the entry of a destroyed QP that had the identity of the new one, if it has not left
+    /// yet.
     ///
     /// Context: process; sleeps.
     fn retire(&self, new: QpId) {

@@ -19,7 +19,10 @@ use crate::{
         prelude::*, //
     },
     rdma::cq::Notify,
-    sys::memcg::Payer,
+    sys::{
+        kvvec,
+        memcg::Payer, //
+    },
 };
 use kernel::rbtree::{
     RBTree,
@@ -104,8 +107,8 @@ impl Drop for PoolUse {
     }
 }
 
-/// Returns the room of a pool. Completions that are still queued keep theirs until they are
-/// drained.
+/// Releases the completion queue entries of a pool, except those of queued completions. These are
+/// released when the completions are drained.
 ///
 /// Context: process; sleeps.
 fn end(share: &CqShare, payer: Payer<'_>) {
@@ -172,7 +175,7 @@ impl Srq {
     fn shares(&self) -> DatResult<KVVec<Arc<CqShare>>> {
         loop {
             let count = self.pools.lock().list.values().count();
-            let mut shares = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+            let mut shares = kvvec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
             let pools = self.pools.lock();
             let mut list = pools.list.values();
             let fits = list.all(|pool| shares.push_within_capacity(pool.share.clone()).is_ok());
@@ -185,7 +188,7 @@ impl Srq {
     /// Returns the EVDs of the pools.
     pub(super) fn evds(&self) -> DatResult<KVVec<Arc<Evd>>> {
         let shares = self.shares()?;
-        let mut evds = KVVec::with_capacity(shares.len(), GFP_KERNEL_ACCOUNT)?;
+        let mut evds = kvvec::with_capacity(shares.len(), GFP_KERNEL_ACCOUNT)?;
         for evd in shares.iter().map(|share| share.evd()) {
             if evds.iter().any(|known| Arc::ptr_eq(known, &evd)) {
                 continue;

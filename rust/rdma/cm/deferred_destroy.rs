@@ -18,6 +18,7 @@ use super::{
     Handler, //
 };
 use crate::sys::{
+    kvvec,
     user::UserId,
     workqueue::{
         cancel_delayed,
@@ -126,7 +127,7 @@ fn account(accounts: &mut KVVec<Account>, user: UserId) -> Result<&mut Account> 
                 claims: 0,
                 entries: KVVec::new(),
             };
-            accounts.push(account, GFP_KERNEL)?;
+            kvvec::push(accounts, account, GFP_KERNEL)?;
             accounts.len().saturating_sub(1)
         }
     };

@@ -12,6 +12,7 @@ use super::{
         self,
         Context, //
     },
+    stop_listening::Steps,
     DeferredDestroy,
     Handler, //
 };
@@ -47,6 +48,7 @@ pub(super) struct Owned {
     pub(super) raw: NonNull<bindings::rdma_cm_id>,
     // Dropped after `raw` is destroyed, because handlers borrow it.
     pub(super) context: Arc<Context>,
+    pub(super) steps: Steps,
 }
 
 // SAFETY: `rdma_cm` allows the use of an ID from any thread.
@@ -55,6 +57,21 @@ unsafe impl Send for Owned {}
 unsafe impl Sync for Owned {}
 
 impl Owned {
+    /// Takes ownership of an ID.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is a live ID that the caller owns. Its context is `context`, its handler
+    /// [`callback::handler`].
+    unsafe fn new(raw: NonNull<bindings::rdma_cm_id>, context: Arc<Context>) -> ManuallyDrop<Self> {
+        // INVARIANT: The caller guarantees it.
+        ManuallyDrop::new(Self {
+            raw,
+            context,
+            steps: Steps::default(),
+        })
+    }
+
     /// Replaces the handler, and returns the previous one.
     pub(super) fn hand_over(&self, handler: Arc<dyn Handler>) -> Option<Arc<dyn Handler>> {
         // SAFETY: The ID is alive as long as `self`.
@@ -136,8 +153,8 @@ impl CmId {
             )
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: The ID was just created with this context and handler.
-        let own = ManuallyDrop::new(Owned { raw, context });
+        // SAFETY: The ID was just created with this context and handler.
+        let own = unsafe { Owned::new(raw, context) };
         Ok(Self { own, device })
     }
 
@@ -165,8 +182,8 @@ impl CmId {
             (*raw.as_ptr()).context = Context::as_raw(&context);
             bindings::rdma_set_min_rnr_timer(raw.as_ptr(), super::bind::MIN_RNR_TIMER);
         }
-        // INVARIANT: The caller guarantees the ownership and the handler. The context was just set.
-        let own = ManuallyDrop::new(Owned { raw, context });
+        // SAFETY: The caller guarantees the ownership and the handler. The context was just set.
+        let own = unsafe { Owned::new(raw, context) };
         Ok(Self { own, device })
     }
 
@@ -288,10 +305,10 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
+        let is_listening = self.ends_in_steps();
         // SAFETY: The field is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
-        // Over iWARP a request names its listener, and `iw_cm` waits for the request.
-        if own.context.listens() && !self.device.is_iwarp() {
+        if is_listening {
             own.stop_listening();
         }
         DeferredDestroy::take_over(own);

@@ -9,16 +9,25 @@
 //! other network namespaces, they share an ID of `ib_cm`. Then `rdma_destroy_id` frees the listener
 //! at once, and `rdma_cm` uses freed memory.
 //!
-//! So a listening ID first loses its address, and no search finds it from then on. Then the
-//! searches that have found it end: they run in a per-CPU workqueue of the kernel (`ib_cm`), and
-//! do not sleep before they take the handler mutex.
+//! So a listening ID ends in three steps:
+//!
+//! 1. It loses its address, and no search finds it from then on.
+//! 2. The searches that have found it reach its handler mutex. They run in a per-CPU workqueue of
+//!    the kernel (`ib_cm`), and do not sleep before they take the mutex.
+//! 3. Those that wait for the mutex get it, and end.
+//!
+//! The waits of the last two steps take a work item on each CPU. Many IDs share them, if a caller
+//! carries out each step for all IDs before the next step.
 
 use super::{
     borrowed::{
         IdRef,
         Refusal, //
     },
-    id::Owned,
+    id::{
+        CmId,
+        Owned, //
+    },
     request::{
         NewId,
         RequestDecision, //
@@ -26,11 +35,14 @@ use super::{
     Event,
     Handler, //
 };
-use crate::sys::workqueue::wait_for_percpu_workers;
+use crate::sys::workqueue::PercpuPeriod;
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    },
 };
 
 /// Address family of no address.
@@ -47,23 +59,50 @@ impl Handler for Stopping {
     }
 }
 
+/// Completed steps of the end of a listening ID.
+#[derive(Default)]
+pub(super) struct Steps {
+    /// End of the first step.
+    hidden: SetOnce<PercpuPeriod>,
+    /// End of the second one.
+    reached: SetOnce<PercpuPeriod>,
+}
+
 impl Owned {
     /// Stops listening, so that the ID can be destroyed. Its handler gets no more requests.
     /// Requests for which `rdma_cm` has found the ID are rejected.
     ///
     /// Context: process; sleeps. Must not be called in a handler of `rdma_cm`.
     pub(super) fn stop_listening(&self) {
+        self.hide();
+        if let Some(reached) = self.await_searches() {
+            reached.wait();
+        }
+    }
+
+    /// Carries out the first step.
+    fn hide(&self) {
+        if self.steps.hidden.as_ref().is_some() {
+            return;
+        }
         self.give_up_address();
         // Without memory the previous handler stays, which rejects requests as well: its service
         // point has ended.
         if let Ok(stopping) = Arc::new(Stopping, GFP_KERNEL) {
             drop(self.hand_over(stopping));
         }
-        // After this each search waits for the handler mutex, or is over.
-        wait_for_percpu_workers();
-        // The holder of the mutex wakes the searches that wait for it. They are over after this.
-        self.wait_for_handler();
-        wait_for_percpu_workers();
+        let _ = self.steps.hidden.populate(PercpuPeriod::now());
+    }
+
+    /// Carries out the second step, and returns its end. `None` before the first step.
+    fn await_searches(&self) -> Option<PercpuPeriod> {
+        if self.steps.reached.as_ref().is_none() {
+            self.steps.hidden.as_ref()?.wait();
+            // The holder of the mutex wakes the searches that wait for it.
+            self.wait_for_handler();
+            let _ = self.steps.reached.populate(PercpuPeriod::now());
+        }
+        self.steps.reached.as_ref().copied()
     }
 
     /// Removes the address of a listening ID, so that no later search finds it.
@@ -75,6 +114,34 @@ impl Owned {
         unsafe {
             let address = &raw mut (*self.raw.as_ptr()).route.addr.src_addr;
             address.cast::<u16>().write_volatile(AF_UNSPEC);
+        }
+    }
+}
+
+impl CmId {
+    /// Returns whether the end of the ID needs the steps. Over iWARP a request names its listener,
+    /// and `iw_cm` waits for the request.
+    pub(super) fn ends_in_steps(&self) -> bool {
+        self.own.context.listens() && !self.device.is_iwarp()
+    }
+
+    /// Hides a listening ID from requests, as the first step of its end. Later requests are
+    /// rejected.
+    ///
+    /// Context: process; sleeps. Must not be called in a handler of `rdma_cm`.
+    pub(crate) fn hide(&self) {
+        if self.ends_in_steps() {
+            self.own.hide();
+        }
+    }
+
+    /// Waits for requests that have found a hidden ID, as the second step of its end. The drop
+    /// carries out the last one.
+    ///
+    /// Context: process; sleeps. Must not be called in a handler of `rdma_cm`.
+    pub(crate) fn await_searches(&self) {
+        if self.ends_in_steps() {
+            self.own.await_searches();
         }
     }
 }

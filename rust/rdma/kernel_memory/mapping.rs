@@ -9,7 +9,8 @@ use super::source::{
 };
 use crate::{
     model::pieces::Ends,
-    rdma::device::Device, //
+    rdma::device::Device,
+    sys::kvvec, //
 };
 use kdapl_bindings as bindings;
 use kernel::{
@@ -77,9 +78,9 @@ impl Mapping {
             is_writable: shape.is_writable,
             layout: match shape.regular {
                 Some((first, size)) => Layout::Regular { first, size },
-                None => Layout::Listed(KVVec::with_capacity(shape.pieces, GFP_KERNEL)?),
+                None => Layout::Listed(kvvec::with_capacity(shape.pieces, GFP_KERNEL)?),
             },
-            addresses: KVVec::with_capacity(shape.pieces, GFP_KERNEL)?,
+            addresses: kvvec::with_capacity(shape.pieces, GFP_KERNEL)?,
             stays: Atomic::new(false),
             device,
         };

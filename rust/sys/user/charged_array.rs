@@ -6,9 +6,12 @@ use super::{
     FixedCharge,
     User, //
 };
-use crate::model::{
-    allowance::Item,
-    footprint::allocation, //
+use crate::{
+    model::{
+        allowance::Item,
+        footprint::allocation, //
+    },
+    sys::kvvec, //
 };
 use core::ops::{
     Deref,
@@ -47,7 +50,7 @@ impl<T> ChargedArray<T> {
     pub(crate) fn with_capacity(user: &User, capacity: usize, flags: Flags) -> Result<Self> {
         let charge = charge::<T>(user, capacity)?;
         Ok(Self {
-            elements: KVVec::with_capacity(capacity, flags)?,
+            elements: kvvec::with_capacity(capacity, flags)?,
             _charge: charge,
         })
     }

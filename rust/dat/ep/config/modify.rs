@@ -235,9 +235,8 @@ impl Ep {
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
         let (phase, _) = step(inner.phase, Call::Configured.into())?;
-        // A full EVD may still hold completions of an earlier life. Once the Endpoint has left that
-        // EVD, it no longer waits for them before its life numbers repeat, so they could be taken
-        // for later ones.
+        // Refuse to leave a full EVD that may hold completions of an earlier life: life numbers
+        // repeat, and those completions could be taken for those of a later life.
         if inner.parts.moves_dtos(new) && past_lives.any() && inner.parts.evds_have_given_up_dtos()
         {
             return Err(no_room());

@@ -2,8 +2,8 @@
 
 //! Posts lists of data transfer operations (DTOs).
 //!
-//! Requests go to the driver in chains, and so do receives. A DTO that no chain takes, or that is
-//! refused, is posted alone, which also finds the error to report.
+//! Posts requests to the driver in chains, and receives, too. A DTO that cannot be in a chain, or
+//! that the driver refuses in one, is posted alone. That post returns the error.
 
 use super::{
     examine::check_length,

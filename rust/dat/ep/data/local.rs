@@ -134,9 +134,9 @@ impl LocalAction<'_> {
 impl Ep {
     /// Posts a request. Returns `false` if it was flushed at once.
     ///
-    /// A driver may repeat a registration that follows an unfinished request. If there is one, an
-    /// invalidation of the region, which is still invalid, goes before it there: it waits for those
-    /// requests.
+    /// Some drivers may execute a registration again that follows an unfinished request. With such a
+    /// driver, and with unfinished requests, an invalidation of the region is posted first. The
+    /// region is invalid already: the invalidation waits for those requests.
     ///
     /// Context: any. Sleeps in [`CallContext::Process`], if there is no slot.
     ///

@@ -330,7 +330,7 @@ impl Inner {
     }
 }
 
-/// Returns the error for a request while the QP is being made ready. The consumer does not get it.
+/// Returns the internal error of a post whose QP is not ready yet. Callers post again.
 #[cold]
 pub(super) fn not_ready() -> DatError {
     DatError::new(Kind::InvalidState, Subtype::InvalidStateEpNotready)

@@ -73,8 +73,8 @@ impl Ep {
             .any()
             .then(|| KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT))
             .transpose()?;
-        // The EVD stays the same. A handler of `rdma_cm` takes `preposted`, which would do as well.
-        // But this call waits for the EVD's consumer, and counts all events.
+        // The lock keeps the EVD from being replaced. The lock of `preposted` is unsuitable: a handler
+        // of `rdma_cm` takes it, and this call waits for the EVD's consumer and counts all events.
         let _past_lives = self.past_lives.lock();
         let evd = self.recv_evd()?;
         let Some(room) = room.filter(|_| !evd.discards()) else {
@@ -133,7 +133,7 @@ impl Ep {
                 return commit(&mut inner, queued.count());
             }
             drop(inner);
-            // Ends, because no event is taken: the ring would become full.
+            // The loop ends: no event is taken meanwhile, so the ring becomes full at last.
             queued.recount();
         }
     }

@@ -179,8 +179,8 @@ struct EventReader<'a, 'to, 'iter, 'data> {
 
 /// Wakes another read, if one sleeps and an event is queued.
 ///
-/// An event wakes one read. That one may be interrupted, or take another event, or its memory may
-/// never come.
+/// An event wakes one read. The woken read may be interrupted, may take another event, or may wait
+/// for a page of its buffer for ever.
 fn pass_on(evd: &Arc<Evd>, sleepers: &FileSleepers) {
     if !sleepers.readers().has_sleepers() {
         return;

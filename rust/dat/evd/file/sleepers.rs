@@ -44,7 +44,7 @@ pub(in crate::dat::evd) struct FileSleepers {
 }
 
 impl FileSleepers {
-    /// Creates it without files.
+    /// Creates the sleepers of an EVD, without open files.
     ///
     /// # Errors
     ///
@@ -124,13 +124,13 @@ impl FileSleepers {
         self.room.read()
     }
 
-    /// Sleeps until an event is announced that was not heard, or a signal is pending.
+    /// Sleeps until the count of announced events differs from `seen`, or a signal is pending.
     pub(super) fn sleep_for_event(&self, seen: BellCount) -> SleepResult {
         let rung = || self.events.has_rung_since(seen);
         self.readers.wait(&mut Deadline::Never, rung)
     }
 
-    /// Sleeps until room is announced that was not heard, or a signal is pending.
+    /// Sleeps until the count of announced room differs from `seen`, or a signal is pending.
     pub(super) fn sleep_for_room(&self, seen: BellCount) -> SleepResult {
         let rung = || self.room.has_rung_since(seen);
         self.writers.wait(&mut Deadline::Never, rung)

@@ -25,6 +25,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/sys/kernel/debug/fail_page_alloc/min-order", "0"),
     ("/sys/kernel/debug/fail_page_alloc/verbose", "0"),
     ("/sys/kernel/debug/fail_usercopy/verbose", "0"),
+    ("/sys/kernel/debug/kdapl/fail_kvmalloc/verbose", "0"),
 ];
 
 /// The network namespace. Its devices are removed with it.

@@ -69,6 +69,15 @@ pub fn connection_over(event: &Event) -> Result<()> {
     }
 }
 
+/// Checks how a connection ended. Over iWARP, and over a link that loses packets, it may be reported
+/// as the other of DISCONNECTED and BROKEN.
+pub fn ended(context: &Context, event: &Event, expected: ConnectionEvent) -> Result<()> {
+    if context.client.is_iwarp() || context.link_is_spoilt() {
+        return connection_over(event);
+    }
+    connection(event, expected)
+}
+
 /// Checks that `event` is the completion of `operation` with `status`.
 pub fn dto(event: &Event, operation: DtoOperation, status: DtoStatus) -> Result<DtoEvent> {
     match event {

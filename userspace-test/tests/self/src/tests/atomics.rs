@@ -6,7 +6,7 @@ use super::tests;
 use super::transfer::only_changed;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, connection_over, denied_by_peer, done, refused, refused_as, same};
+use crate::expect::{connection, denied_by_peer, done, refused, refused_as, same};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
@@ -345,9 +345,7 @@ fn fail(context: &Context, place: impl Fn(&End) -> Result<(Segment, Option<Lmr>)
         pair.client.ep.post_dto(&Dto::new(operation, &local, Some(remote), 1, NO_FLAGS))?;
         let event = context.next(&pair.client.request)?;
         denied_by_peer(context, &event, operation)?;
-        for end in [&pair.client, &pair.server] {
-            connection_over(&context.next(&end.connect)?)?;
-        }
+        pair.ends(context, ConnectionEvent::Broken)?;
         only_changed(&pair.client, &mine, 0, &[])?;
         only_changed(&pair.server, &theirs, 0, &[])?;
         let kept = kept.map_or(vec![], |region| region.buffer().to_vec(0, 8));

@@ -329,12 +329,7 @@ fn ia_close_answers_pending_request(context: &Context) -> Result<()> {
             let _ = ends.listener.request(context)?.into_handle();
         }
         ends.server.ia.close(Close::Abrupt)?;
-        let event = context.next(&ends.client.connect)?;
-        let refused = matches!(
-            event.kind(),
-            EventKind::Connection(ConnectionEvent::NonPeerRejected | ConnectionEvent::PeerRejected)
-        );
-        ensure!(refused, "expected a reject, got {event}");
+        connection(&context.next(&ends.client.connect)?, ConnectionEvent::NonPeerRejected)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Privileges, Segment,
     Subtype, Type,
 };
-use outcome::{both_over, completes_as, refused_rdma};
+use outcome::{completes_as, refused_rdma};
 use std::collections::HashMap;
 
 tests! {
@@ -72,7 +72,7 @@ fn receive_too_small(context: &Context) -> Result<()> {
         Event::Dto(dto) if dto.status != DtoStatus::Success || context.client.is_iwarp() => {}
         other => bail!("expected the send to fail, got {other}"),
     }
-    both_over(context, &pair)
+    pair.ends(context, ConnectionEvent::Broken)
 }
 
 fn no_receive(context: &Context) -> Result<()> {
@@ -83,7 +83,7 @@ fn no_receive(context: &Context) -> Result<()> {
         // ended before siw was finished.
         let statuses = [DtoStatus::Success, DtoStatus::Flushed, DtoStatus::LocalEp];
         completes_as(context, &pair.client, &statuses)?;
-        return both_over(context, &pair);
+        return pair.ends(context, ConnectionEvent::Broken);
     }
     std::thread::sleep(std::time::Duration::from_millis(100));
     pair.server.receive(0, 64, 2)?;
@@ -91,7 +91,9 @@ fn no_receive(context: &Context) -> Result<()> {
         Event::Dto(dto) if dto.status == DtoStatus::Success => {
             done(&context.next(&pair.server.recv)?, DtoOperation::Receive, 64, 2)
         }
-        Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => both_over(context, &pair),
+        Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => {
+            pair.ends(context, ConnectionEvent::Broken)
+        }
         other => bail!("with a receive posted 100 ms late, the send returned {other}"),
     }
 }
@@ -169,7 +171,7 @@ fn no_remote_privilege(context: &Context) -> Result<()> {
         };
         posted?;
         completes_as(context, &pair.client, refused_rdma(context))?;
-        both_over(context, &pair)?;
+        pair.ends(context, ConnectionEvent::Broken)?;
         ensure!(
             region.buffer().to_vec(0, 64).iter().all(|byte| *byte == 0x55),
             "the region was written"
@@ -195,7 +197,7 @@ fn bad_remote_context(context: &Context) -> Result<()> {
         let flags = CompletionFlags::default();
         pair.client.ep.post_rdma_write(&segment, remote, 1, flags)?;
         completes_as(context, &pair.client, refused_rdma(context))?;
-        both_over(context, &pair)?;
+        pair.ends(context, ConnectionEvent::Broken)?;
     }
     Ok(())
 }
@@ -219,7 +221,7 @@ fn freed_region(context: &Context) -> Result<()> {
     region.free()?;
     pair.client.write(0, 64, remote, 2)?;
     completes_as(context, &pair.client, refused_rdma(context))?;
-    both_over(context, &pair)
+    pair.ends(context, ConnectionEvent::Broken)
 }
 
 fn post(on: &End, dto: kdapl_dto) -> libkdapl::Result<()> {

@@ -8,6 +8,7 @@ use super::hostile::good_transfer;
 use super::kernel::{run_alone, rust_lost_memory, Loaded};
 use super::srq_traffic::{send, Server};
 use super::tests;
+use super::user_limits::held;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::same;
@@ -31,6 +32,9 @@ tests! {
         "A kernel consumer learns that its memory is not free if a driver does not deregister it";
     device_removed, 240, "A device is removed after objects of each kind were leaked";
 }
+
+/// User of the tests.
+const ROOT: u32 = 0;
 
 /// Kind of objects: the bit of the parameter `refuse`, and the name in the kernel log.
 type Kind = (u64, &'static str);
@@ -70,8 +74,14 @@ fn completion_queues(context: &Context) -> Result<()> {
     later_ones_work(context, &COMPLETION_QUEUES)
 }
 
+/// The device may still use the pages of the regions. So they stay pinned, and count.
 fn memory_regions(context: &Context) -> Result<()> {
-    later_ones_work(context, &MEMORY_REGIONS)
+    const ITEM: &str = "pinned_memory_kb";
+    let before = held(ROOT, ITEM)?;
+    later_ones_work(context, &MEMORY_REGIONS)?;
+    let after = held(ROOT, ITEM)?;
+    ensure!(after > before, "pinned memory in KB: {after}, before the leak {before}");
+    Ok(())
 }
 
 fn shared_receive_queues(context: &Context) -> Result<()> {

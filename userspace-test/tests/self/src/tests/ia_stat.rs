@@ -6,7 +6,7 @@ use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{connection, connection_over, done, dto, same};
+use crate::expect::{connection, done, dto, ended, same};
 use crate::fork::{fork, kill};
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
@@ -95,7 +95,7 @@ fn traffic(context: &Context) -> Result<()> {
     ensure!(ours.age_ns > 0, "it was opened just now");
     client.ep.disconnect(Close::Abrupt)?;
     connection(&context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
-    connection_over(&context.next(&server.connect)?)?;
+    ended(context, &context.next(&server.connect)?, ConnectionEvent::Disconnected)?;
     client.ep.free()?;
     server.ep.free()?;
     let (ours, theirs) = (by_serial(scene.client)?, by_serial(scene.server)?);
@@ -121,7 +121,7 @@ fn failures(context: &Context) -> Result<()> {
     };
     ensure!(write.status != DtoStatus::Success, "the write succeeded");
     dto(&context.next(&client.recv)?, DtoOperation::Receive, DtoStatus::Flushed)?;
-    connection_over(&context.next(&client.connect)?)?;
+    ended(context, &context.next(&client.connect)?, ConnectionEvent::Broken)?;
     let ours = by_serial(scene.client)?;
     let failed = u64::from(write.status != DtoStatus::Flushed);
     same("failures", ours.failures, failed)?;

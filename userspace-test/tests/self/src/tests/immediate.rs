@@ -8,11 +8,11 @@ use super::tests;
 use super::transfer::{only_changed, sizes};
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{connection_over, denied_by_peer, done, dto, empty, refused, same};
+use crate::expect::{denied_by_peer, done, dto, empty, refused, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
-    Buffer, Close, CompletionFlags, DtoOperation, DtoStatus, Event, Extensions, Lmr, Privileges,
-    Segment, Type,
+    Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Extensions,
+    Lmr, Privileges, Segment, Type,
 };
 
 tests! {
@@ -146,14 +146,6 @@ fn zero_bytes(context: &Context) -> Result<()> {
     only_changed(&pair.server, &around, 0, &[])
 }
 
-/// Checks that both sides report the end of the connection.
-fn both_over(context: &Context, pair: &Pair) -> Result<()> {
-    for end in [&pair.client, &pair.server] {
-        connection_over(&context.next(&end.connect)?)?;
-    }
-    Ok(())
-}
-
 fn write(end: &End, remote: Segment) -> Result<()> {
     let local = [end.lmr.segment(0, 64)];
     Ok(end.ep.post_rdma_write_immed(&local, remote, 0xabcd, 1, NO_FLAGS)?)
@@ -169,7 +161,9 @@ fn no_receive(context: &Context) -> Result<()> {
         Event::Dto(dto) if dto.status == DtoStatus::Success => {
             arrived(&context.next(&pair.server.recv)?, 64, 2, 0xabcd)
         }
-        Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => both_over(context, &pair),
+        Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => {
+            pair.ends(context, ConnectionEvent::Broken)
+        }
         other => {
             bail!("the receive was posted 100 ms late, and the completion of the write is {other}")
         }
@@ -241,7 +235,7 @@ fn refused_by_peer(context: &Context) -> Result<()> {
             }
             other => bail!("place {number}: expected a failed receive, got {other}"),
         }
-        both_over(context, &pair)?;
+        pair.ends(context, ConnectionEvent::Broken)?;
         only_changed(&pair.server, &around, 0, &[])?;
         let kept = kept.map_or(vec![], |region| region.buffer().to_vec(0, 64));
         ensure!(kept.iter().all(|byte| *byte == 0), "the region was written");
@@ -276,5 +270,5 @@ fn flushed(context: &Context) -> Result<()> {
     let event = dto(&context.next(&pair.server.recv)?, DtoOperation::Receive, DtoStatus::Flushed)?;
     same("cookie", event.cookie, 1)?;
     same("immediate data", event.immed_data, None)?;
-    both_over(context, &pair)
+    pair.ends(context, ConnectionEvent::Disconnected)
 }

@@ -11,9 +11,9 @@ use super::srq_traffic::{send, Server};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection_over, same};
+use crate::expect::{ended, same};
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{Close, DtoStatus, EvdFlags, Event};
+use libkdapl::{Close, ConnectionEvent, DtoStatus, EvdFlags, Event};
 
 tests! {
     freed_with_receives, 120, "An endpoint is freed with receives in its queue, and none completes late";
@@ -35,7 +35,7 @@ fn freed_with_receives(context: &Context) -> Result<()> {
         let Pair { client, server, .. } = Pair::new(context, Shape::default())?;
         (0..16).try_for_each(|cookie| server.receive(0, 64, cookie))?;
         server.ep.free()?;
-        connection_over(&context.next(&client.connect)?)?;
+        ended(context, &context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
         same("late completions", disguise.parameter("late")?, 0)?;
     }
     disguise.unload()
@@ -85,7 +85,7 @@ fn closed(context: &Context) -> Result<()> {
     }
     server_ia.close(Close::Abrupt)?;
     for client in &clients {
-        connection_over(&context.next(&client.connect)?)?;
+        ended(context, &context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
     }
     same("late completions", disguise.parameter("late")?, 0)?;
     drop((clients, client_ia));

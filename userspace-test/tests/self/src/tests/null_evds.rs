@@ -6,13 +6,13 @@ use super::device_removal::catastrophic;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, connection_over, done, dto, empty, refused, same};
+use crate::expect::{connection, done, dto, empty, ended, refused, refused_as, same};
 use crate::harness::skip;
 use crate::machine::{no_objects_left, DeviceGuard};
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{Context as _, Result};
 use libkdapl::{
     AsyncEvent, Close, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange, EpConfig,
-    EpCreator, EpFields, EpState, Event, Ia, PspOptions, Type,
+    EpCreator, EpFields, EpState, Event, Ia, PspOptions, Subtype, Type,
 };
 
 tests! {
@@ -105,7 +105,7 @@ impl Side {
             let event = context.next(&self.end.connect)?;
             match state {
                 EpState::Connected => connection(&event, ConnectionEvent::Established)?,
-                _ => connection_over(&event)?,
+                _ => ended(context, &event, ConnectionEvent::Disconnected)?,
             }
         }
         context.until("the state", || Ok(self.end.ep.status()?.state == state))
@@ -354,7 +354,7 @@ fn device_removal(context: &Context) -> Result<()> {
     catastrophic(context, &client.end.ia)?;
     same("state", client.end.ep.status()?.state, EpState::Disconnected)?;
     let new = client.end.ia.create_ep_with(&EpConfig::default());
-    ensure!(new.is_err(), "an endpoint on a removed device");
+    refused_as(new.map(drop), Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_DEVICE)?;
     drop((client, server, listener));
     no_objects_left(context.settings.scale)?;
     guard.add()?;

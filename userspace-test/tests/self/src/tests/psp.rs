@@ -245,19 +245,22 @@ fn device_removal_with_requests(context: &Context) -> Result<()> {
         crs.push(server.request(context)?.0);
         eps.push(ep);
     }
+    let spare = server.end.another_ep()?;
     guard.delete()?;
-    for cr in &mut crs {
-        ensure!(cr.accept(None, &[]).is_err(), "an accept succeeds on a removed device");
+    // The first and the last request come with an endpoint.
+    for (cr, ep) in crs.iter_mut().zip([None, Some(&spare), Some(&spare), None]) {
+        refused_as(cr.accept(ep, &[]), Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_DEVICE)?;
         cr.query()?;
         cr.reject(&[])?;
     }
-    ensure!(server.ia.create_psp(wide, &server.requests).is_err(), "listening");
+    let late = server.ia.create_psp(wide, &server.requests).map(drop);
+    refused_as(late, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_DEVICE)?;
     psp.free()?;
     wide_psp.free()?;
     rsp.free()?;
     idle.free()?;
     csp.free()?;
-    drop((server, client, idle_ep, eps));
+    drop((server, client, idle_ep, spare, eps));
     guard.add()?;
     let server = Side::server(context)?;
     server.ia.create_psp(wide, &server.requests)?.free()?;

@@ -4,10 +4,11 @@
 use super::rmr::scene::{bound, part, Scene, BOTH};
 use super::tests;
 use crate::context::Context;
-use crate::expect::{connection_over, done, refused, refused_as};
+use crate::expect::{connection, done, refused, refused_as};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
-    Close, CompletionFlags, DtoOperation, DtoStatus, Event, Privileges, Segment, Subtype, Type,
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Privileges, Segment,
+    Subtype, Type,
 };
 
 const NO_FLAGS: CompletionFlags = CompletionFlags(0);
@@ -142,7 +143,7 @@ fn disconnected(context: &Context) -> Result<()> {
     let local = scene.bind(context, BOTH)?;
     let remote = source(&scene, 1, 1000);
     server.ep.disconnect(Close::Abrupt)?;
-    connection_over(&context.next(&server.connect)?)?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Disconnected)?;
     server.ep.post_rdma_read_to_rmr(local, remote, 5, NO_FLAGS)?;
     match context.next(&server.request)? {
         Event::Dto(dto)

@@ -7,7 +7,7 @@ pub mod shared;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Gated, Listener, Pair, Shape};
-use crate::expect::{connection, connection_over, done, dto, empty, errno, refused, same};
+use crate::expect::{connection, done, dto, empty, ended, errno, refused, same};
 use crate::machine::no_objects_left;
 use crate::peer::{Part, Peer, Step};
 use crate::raw;
@@ -222,13 +222,13 @@ fn peer_dies(context: &Context) -> Result<()> {
     peer.reaches(Step::Established)?;
     context.quiet(&server.recv)?;
     peer.kill()?;
-    let ended = || Ok(server.ep.status()?.state == EpState::DisconnectPending);
-    context.until("the connection has ended", ended)?;
+    let is_ending = || Ok(server.ep.status()?.state == EpState::DisconnectPending);
+    context.until("the connection has ended", is_ending)?;
     empty(&server.recv)?;
     server.ep.ready()?;
     established(context, &server)?;
     flushes(context, &server, 0..1)?;
-    connection_over(&context.next(&server.connect)?)
+    ended(context, &context.next(&server.connect)?, ConnectionEvent::Disconnected)
 }
 
 fn disconnected_instead(context: &Context) -> Result<()> {

@@ -11,11 +11,11 @@ use self::frees::{
 use self::scene::{bound, part, Scene, BOTH};
 use super::tests;
 use crate::context::Context;
-use crate::expect::{connection_over, done, refused, refused_as, same};
+use crate::expect::{connection, done, refused, refused_as, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Privileges, RmrBinding,
-    Segment, Subtype, Type,
+    Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, Privileges,
+    RmrBinding, Segment, Subtype, Type,
 };
 use std::time::Duration;
 
@@ -271,7 +271,7 @@ fn disconnected(context: &Context) -> Result<()> {
     let scene = Scene::new(context)?;
     let server = &scene.pair.server;
     server.ep.disconnect(libkdapl::Close::Abrupt)?;
-    connection_over(&context.next(&server.connect)?)?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Disconnected)?;
     same("state", server.ep.query()?.state, EpState::Disconnected)?;
     let part = part(&scene.lmr, 0, 100, BOTH);
     scene.rmr.bind(&server.ep, &part, 5, CompletionFlags::default())?;

@@ -2,18 +2,9 @@
 //! Outcomes of transfers that must fail.
 
 use crate::context::Context;
-use crate::end::{End, Pair};
-use crate::expect::connection_over;
+use crate::end::End;
 use anyhow::{bail, Result};
 use libkdapl::{DtoStatus, Event};
-
-/// Waits for the end of both connections.
-pub fn both_over(context: &Context, pair: &Pair) -> Result<()> {
-    for end in [&pair.client, &pair.server] {
-        connection_over(&context.next(&end.connect)?)?;
-    }
-    Ok(())
-}
 
 /// Checks that the next completion on `end` has one of `statuses`.
 pub fn completes_as(context: &Context, end: &End, statuses: &[DtoStatus]) -> Result<()> {

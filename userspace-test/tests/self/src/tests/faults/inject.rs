@@ -26,7 +26,9 @@ pub enum Fault {
 }
 
 /// Kinds of fault injection in debugfs.
-const FAULT_KINDS: [(&str, Fault); 3] = [
+const FAULT_KINDS: [(&str, Fault); 4] = [
+    // Arrays of kDAPL, each of which is one request.
+    ("kdapl/fail_kvmalloc", Fault::Memory),
     ("failslab", Fault::Memory),
     ("fail_page_alloc", Fault::Memory),
     ("fail_usercopy", Fault::Copy),
@@ -63,7 +65,7 @@ pub fn set_up_for(context: &Context) -> Result<()> {
 
 /// Prepares fault injection for all allocations. Skips the test if the kernel does not support it.
 pub fn set_up() -> Result<()> {
-    if !Path::new(FAIL_NTH).exists() || !knob(FAULT_KINDS[0].0).exists() {
+    if !Path::new(FAIL_NTH).exists() || !knob("failslab").exists() {
         return skip("this kernel cannot inject faults");
     }
     for (name, value) in EVERY_ALLOCATION_FAILS {

@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+/// Kinds of allocations that fail.
+const KINDS: [&str; 2] = ["failslab", "kdapl/fail_kvmalloc"];
 /// Percentage of failing allocations.
 const FAIL: &str = "20";
 /// Caches of memory that is charged to a user.
@@ -33,19 +35,25 @@ struct FailingWorkers;
 impl FailingWorkers {
     fn begin(context: &Context) -> Result<Self> {
         inject::set_up_for(context)?;
-        inject::set("failslab/task-filter", "Y")?;
+        for kind in KINDS {
+            inject::set(&format!("{kind}/task-filter"), "Y")?;
+        }
         inject::set("failslab/cache-filter", "Y")?;
         let failing = Self;
         mark_caches("1")?;
         mark_workers("1")?;
-        inject::set("failslab/probability", FAIL)?;
+        for kind in KINDS {
+            inject::set(&format!("{kind}/probability"), FAIL)?;
+        }
         Ok(failing)
     }
 }
 
 impl Drop for FailingWorkers {
     fn drop(&mut self) {
-        let ended = inject::set("failslab/probability", "0")
+        let ended = KINDS
+            .iter()
+            .try_for_each(|kind| inject::set(&format!("{kind}/probability"), "0"))
             .and_then(|()| inject::set("failslab/cache-filter", "N"))
             .and_then(|()| mark_caches("0"))
             .and_then(|()| mark_workers("0"));

@@ -3,11 +3,11 @@
 
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{connection_over, done, same};
+use crate::expect::{denied_by_peer, done, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, DtoOperation, DtoStatus, Event, Lmr, Privileges, Rmr, RmrBinding,
-    Segment,
+    Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Lmr, Privileges, Rmr,
+    RmrBinding, Segment,
 };
 
 /// Both privileges of peers.
@@ -100,15 +100,15 @@ impl Scene {
 
     /// Checks that the peer refuses the access: the connection breaks.
     fn refused_by_peer(&self, context: &Context) -> Result<()> {
-        for end in [&self.pair.client, &self.pair.server] {
-            connection_over(&context.next(&end.connect)?)?;
-        }
-        match context.next(&self.pair.client.request)? {
-            // Over iWARP a write is complete when TCP has the data.
-            Event::Dto(dto) if dto.operation == DtoOperation::RdmaWrite => {
-                ensure!(context.client.is_iwarp() || dto.status != DtoStatus::Success, "succeeded");
-            }
-            Event::Dto(dto) if dto.status != DtoStatus::Success => {}
+        self.pair.ends(context, ConnectionEvent::Broken)?;
+        let event = context.next(&self.pair.client.request)?;
+        match event {
+            // A write is complete when TCP has the data. The peer may disconnect before it answers.
+            Event::Dto(dto) if context.client.is_iwarp() => ensure!(
+                dto.operation == DtoOperation::RdmaWrite || dto.status != DtoStatus::Success,
+                "succeeded"
+            ),
+            Event::Dto(dto) => denied_by_peer(context, &event, dto.operation)?,
             other => bail!("expected a failure, got {other}"),
         }
         Ok(())

@@ -114,6 +114,8 @@ pub fn malformed_entries(context: &Context) -> Result<()> {
         ("another type letter", entry(fd, op ^ 0x100, [at, 0], 0), libc::ENOTTY),
         ("an unknown number", entry(fd, request(0xff, 32), [at, 0], 0), libc::ENOTTY),
         ("no type", entry(fd, 0, [at, 0], 0), libc::ENOTTY),
+        ("no direction", entry(fd, op & 0x3fff_ffff, [at, 0], 0), libc::ENOTTY),
+        ("one direction", entry(fd, op & 0x7fff_ffff, [at, 0], 0), libc::ENOTTY),
         ("a size of 0", entry(fd, request(0x25, 0), [at, 0], 0), libc::EINVAL),
         ("an unknown flag", with_words(good(), &[(7, 1 << 20)]), libc::EINVAL),
         ("a registered buffer", with_words(good(), &[(7, 1)]), libc::EINVAL),
@@ -129,8 +131,7 @@ pub fn malformed_entries(context: &Context) -> Result<()> {
         same(what, run(&mut ring, entry)?, -errno)?;
         empty(&evd)?;
     }
-    // The direction is not looked at, as with an ioctl.
-    same("no direction", run(&mut ring, entry(fd, op & 0x3fff_ffff, [at, 0], 0))?, 0)?;
+    same("a good command", run(&mut ring, good())?, 0)?;
     same("event", take(&evd)?, 1)
 }
 

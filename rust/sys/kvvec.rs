@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Allocation of a [`KVVec`], which fault injection can fail.
+//!
+//! If `kmalloc` fails, the kernel's crate asks `kvmalloc`, which asks `kmalloc` again and `vmalloc`
+//! then (`kvrealloc_node_align`). Fault injection by `/proc/PID/fail-nth` fails one request, so it
+//! would never fail such an allocation. Here the whole allocation is one request.
+
+use kdapl_bindings as bindings;
+use kernel::{
+    alloc::{
+        AllocError,
+        Flags, //
+    },
+    prelude::*, //
+};
+
+/// Fails if fault injection asks for it. Context: any.
+fn inject_fault<T>(capacity: usize) -> Result<(), AllocError> {
+    let size = capacity.saturating_mul(size_of::<T>());
+    // SAFETY: The function has no preconditions.
+    if size != 0 && unsafe { bindings::kdapl_helper_fails_kvmalloc(size) } {
+        return Err(AllocError);
+    }
+    Ok(())
+}
+
+/// Allocates a vector without elements, and room for `capacity` of them.
+///
+/// Context: as `flags` allow.
+pub(crate) fn with_capacity<T>(capacity: usize, flags: Flags) -> Result<KVVec<T>, AllocError> {
+    inject_fault::<T>(capacity)?;
+    KVVec::with_capacity(capacity, flags)
+}
+
+/// Allocates a vector of `count` copies of a value.
+///
+/// Context: as `flags` allow.
+pub(crate) fn from_elem<T: Clone>(
+    value: T,
+    count: usize,
+    flags: Flags,
+) -> Result<KVVec<T>, AllocError> {
+    inject_fault::<T>(count)?;
+    KVVec::from_elem(value, count, flags)
+}
+
+/// Appends a value. Allocates if there is no room for it.
+///
+/// Context: as `flags` allow.
+pub(crate) fn push<T>(vector: &mut KVVec<T>, value: T, flags: Flags) -> Result<(), AllocError> {
+    if vector.len() == vector.capacity() {
+        inject_fault::<T>(vector.len().saturating_add(1))?;
+    }
+    vector.push(value, flags)
+}
