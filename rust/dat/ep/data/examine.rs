@@ -60,7 +60,6 @@ impl Ep {
     }
 
     /// Fills the scatter/gather list. Returns the number of bytes in it.
-    #[inline(always)]
     fn gather(
         &self,
         operation: Operation,

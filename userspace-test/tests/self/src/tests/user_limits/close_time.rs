@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::end::Listener;
 use crate::expect::connection;
 use anyhow::{ensure, Result};
-use libkdapl::{Buffer, Close, ConnectionEvent, EvdFlags, Ia, Privileges};
+use libkdapl::{Buffer, Close, ConnectionEvent, EvdFlags, Ia, Privileges, PspOptions};
 use std::any::Any;
 use std::time::Instant;
 
@@ -74,6 +74,16 @@ fn regions(_context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
     Ok(made)
 }
 
+/// Listens at free ports.
+fn service_points(_context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
+    let requests = ia.create_evd(EvdFlags::CR, 8)?;
+    let mut made: Kept = Vec::new();
+    for _ in 0..count {
+        made.push(Box::new(ia.create_psp_with(&requests, &PspOptions::default())?));
+    }
+    Ok(made)
+}
+
 pub(super) fn close_time_is_proportional(context: &Context) -> Result<()> {
     /// Factor between the two measurements.
     const COUNT_FACTOR: u64 = 10;
@@ -81,11 +91,12 @@ pub(super) fn close_time_is_proportional(context: &Context) -> Result<()> {
     const MAX_COST_FACTOR: f64 = 4.0;
     /// A busy machine lengthens some measurements. The shortest ones count.
     const MEASUREMENTS: u32 = 30;
-    let kinds: [(&str, Make, u64); 4] = [
+    let kinds: [(&str, Make, u64); 5] = [
         ("endpoints", small_eps, 3000),
         ("connected endpoints", connected_eps, 500),
         ("EVDs", software_evds, 20_000),
         ("regions", regions, 5000),
+        ("service points", service_points, 1000),
     ];
     for (name, make, many) in kinds {
         let many = context.count(many).max(500);
