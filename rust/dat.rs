@@ -86,6 +86,10 @@
 //! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
 //! | `Registry::commands` | mutex | the commands of io_uring of an open file |
 //! | `ThreadResult::result` | mutex | the result of a call that another thread makes |
+//! | `DEVICES` | mutex | the registered devices (`rdma/client.rs`) |
+//! | `ACCOUNTS` | mutex | the accounts of users (`sys/user.rs`) |
+//! | `LIST` | mutex | the open adapters (`sys/adapters.rs`) |
+//! | `period_lock` | mutex | a wait for a work item on each processor (`helpers/workqueue.c`) |
 //!
 //! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
 //! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
@@ -96,9 +100,8 @@
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.
 //!
-//! The table of users' accounts (`sys/user.rs`) and the list of open adapters (`sys/adapters.rs`)
-//! each have a mutex below all other mutexes. io_uring holds the lock of its ring while a command
-//! is issued, runs or is cancelled, above all of these.
+//! io_uring holds the lock of its ring while a command is issued, runs or is cancelled, above all
+//! of these.
 //!
 //! `Point::admission`, `Device::annex`, `Objects::inner`, `Cr::id` and `Ep::preposted` are taken in
 //! `rdma_cm`'s worker, which all connections of the host share. So no thread waits for

@@ -50,8 +50,8 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// Returns whether a command of an ioctl or of io_uring is a request of kDAPL, which may have another
-/// number than the known ones. A request reads and writes its message.
+/// Returns whether a command of an ioctl or of io_uring is a request of kDAPL, which may have
+/// another number than the known ones. A request reads and writes its message.
 pub(super) fn is_request(command: u32) -> bool {
     _IOC_TYPE(command) == bindings::KDAPL_IOC_MAGIC
         && _IOC_DIR(command) == _IOC_DIR(bindings::kdapl_ioctl_KDAPL_IOC_IA_QUERY)

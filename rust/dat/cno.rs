@@ -8,8 +8,8 @@
 //! if no thread waits, the next wait returns at once.
 //!
 //! A CNO queues each EVD that has triggered, not only the last one. Waits return them in the order
-//! of their triggers. An EVD that a wait has returned may still hold events, so later waits check it
-//! again.
+//! of their triggers. An EVD that a wait has returned may still hold events, so later waits check
+//! it again.
 //!
 //! [`model::cno`](crate::model::cno) has the states of an EVD at its CNO.
 

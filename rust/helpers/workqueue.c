@@ -17,7 +17,8 @@ struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool rec
 }
 
 /*
- * Periods in which each CPU's pool of workers has begun an item of ours, one at a time. Threads that
+ * Periods in which each CPU's pool of workers has begun an item of ours, one at a time. Threads
+   that
  * wait for one at the same time share it.
  */
 static DEFINE_MUTEX(period_lock);

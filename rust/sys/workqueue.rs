@@ -127,9 +127,9 @@ fn queue_at(place: &'static QueuePointer) -> &'static Queue {
 /// Point in time, for [`PercpuPeriod::wait`].
 ///
 /// Items of per-CPU workqueues of normal priority run in the kernel's pool of the CPU, in which an
-/// item starts only while no other one runs: those that sleep do not count, those that are preempted
-/// do. So an item that starts later than this point shows that those of that CPU which ran before
-/// have ended or have slept. The exception are items that have used 10 ms of the CPU
+/// item starts only while no other one runs: those that sleep do not count, those that are
+/// preempted do. So an item that starts later than this point shows that those of that CPU which
+/// ran before have ended or have slept. The exception are items that have used 10 ms of the CPU
 /// (`workqueue.cpu_intensive_thresh_us`), and those of a CPU that is taken offline meanwhile.
 #[derive(Clone, Copy)]
 pub(crate) struct PercpuPeriod(usize);
@@ -142,8 +142,8 @@ impl PercpuPeriod {
         Self(unsafe { bindings::kdapl_helper_percpu_period() })
     }
 
-    /// Waits until each work item that ran at this point, in a per-CPU workqueue of normal priority,
-    /// has ended or has slept.
+    /// Waits until each work item that ran at this point, in a per-CPU workqueue of normal
+    /// priority, has ended or has slept.
     ///
     /// One wait of any thread, if it begins after this point, serves all.
     ///

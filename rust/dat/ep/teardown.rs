@@ -223,7 +223,8 @@ impl Ep {
     /// destroyed.
     pub(super) fn begin_life(&self, past_lives: &mut PastLives) {
         self.drain_evds();
-        // Count every life after one that left DTOs unfinished: `wr_id` has four bits for the count.
+        // Count every life after one that left DTOs unfinished: `wr_id` has four bits for the
+        // count.
         if past_lives.any() || self.inner.lock().unfinished() != 0 {
             past_lives.0 = past_lives.0.saturating_add(1);
         }

@@ -78,8 +78,8 @@ impl Evd {
         }
     }
 
-    /// Checks whether `count` more streams of this mode may join the EVD. `leaving` is the number of
-    /// present streams that will leave. The caller holds the lock of the EVD's table.
+    /// Checks whether `count` more streams of this mode may join the EVD. `leaving` is the number
+    /// of present streams that will leave. The caller holds the lock of the EVD's table.
     ///
     /// # Errors
     ///

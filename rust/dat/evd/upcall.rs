@@ -275,8 +275,8 @@ impl Evd {
     /// Changes the upcall policy and function: `dat_evd_modify_upcall`. With `None`, the function
     /// stays.
     ///
-    /// With `any`, upcalls for queued events start at once. Otherwise the next event starts them, and
-    /// the queued events come first.
+    /// With `any`, upcalls for queued events start at once. Otherwise the next event starts them,
+    /// and the queued events come first.
     ///
     /// A teardown waits until all upcalls have returned.
     ///

@@ -44,8 +44,8 @@ impl<T: Object> Objects<T> {
         Freeing(self)
     }
 
-    /// Waits until no thread frees an object, so that the resources of all objects that have left the
-    /// table are released. Returns `false` after a second.
+    /// Waits until no thread frees an object, so that the resources of all objects that have left
+    /// the table are released. Returns `false` after a second.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn await_frees_shortly(&self) -> bool {

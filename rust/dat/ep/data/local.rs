@@ -134,8 +134,8 @@ impl LocalAction<'_> {
 impl Ep {
     /// Posts a request. Returns `false` if it was flushed at once.
     ///
-    /// Some drivers may execute a registration again that follows an unfinished request. With such a
-    /// driver, and with unfinished requests, an invalidation of the region is posted first. The
+    /// Some drivers may execute a registration again that follows an unfinished request. With such
+    /// a driver, and with unfinished requests, an invalidation of the region is posted first. The
     /// region is invalid already: the invalidation waits for those requests.
     ///
     /// Context: any. Sleeps in [`CallContext::Process`], if there is no slot.

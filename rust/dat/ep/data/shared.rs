@@ -242,8 +242,8 @@ impl_has_delayed_work! {
 impl WorkItem<LAST_RECEIVE> for Ep {
     type Pointer = Arc<Self>;
 
-    /// Takes the completions of the last receives, all of which are queued, and continues the end of
-    /// the connection.
+    /// Takes the completions of the last receives, all of which are queued, and continues the end
+    /// of the connection.
     fn run(this: Arc<Self>) {
         let TakeLast::Taken { is_sure } = this.take_last() else {
             let pause = {

@@ -73,8 +73,9 @@ impl Ep {
             .any()
             .then(|| KBox::<RecvWatch>::new_uninit(GFP_KERNEL_ACCOUNT))
             .transpose()?;
-        // The lock keeps the EVD from being replaced. The lock of `preposted` is unsuitable: a handler
-        // of `rdma_cm` takes it, and this call waits for the EVD's consumer and counts all events.
+        // The lock keeps the EVD from being replaced. The lock of `preposted` is unsuitable: a
+        // handler of `rdma_cm` takes it, and this call waits for the EVD's consumer and counts all
+        // events.
         let _past_lives = self.past_lives.lock();
         let evd = self.recv_evd()?;
         let Some(room) = room.filter(|_| !evd.discards()) else {

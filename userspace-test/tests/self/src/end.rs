@@ -168,8 +168,8 @@ impl Pair {
         Self::between(context, &client, &server, shape)
     }
 
-    /// Checks that the client's end of the connection is reported as `expected`, and the server's as
-    /// DISCONNECTED or BROKEN: it may fail by itself, or learn of the client's end first.
+    /// Checks that the client's end of the connection is reported as `expected`, and the server's
+    /// as DISCONNECTED or BROKEN: it may fail by itself, or learn of the client's end first.
     pub fn ends(&self, context: &Context, expected: ConnectionEvent) -> Result<()> {
         expect::ended(context, &context.next(&self.client.connect)?, expected)?;
         expect::connection_over(&context.next(&self.server.connect)?)

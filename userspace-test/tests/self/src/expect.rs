@@ -69,8 +69,8 @@ pub fn connection_over(event: &Event) -> Result<()> {
     }
 }
 
-/// Checks how a connection ended. Over iWARP, and over a link that loses packets, it may be reported
-/// as the other of DISCONNECTED and BROKEN.
+/// Checks how a connection ended. Over iWARP, and over a link that loses packets, it may be
+/// reported as the other of DISCONNECTED and BROKEN.
 pub fn ended(context: &Context, event: &Event, expected: ConnectionEvent) -> Result<()> {
     if context.client.is_iwarp() || context.link_is_spoilt() {
         return connection_over(event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Programs of the documents: `docs/samples/example.c` and `docs/samples/hello.rs`.
+//! Programs of the documents: `example.c`, `hello.rs` and `message.c` of `docs/samples`.
 
 use super::tests;
 use crate::context::Context;
@@ -11,6 +11,8 @@ use anyhow::{ensure, Result};
 tests! {
     readme_program, 60,
         "The Rust program of README.md prints the events that README.md shows, on both sides";
+    readme_c_program, 60,
+        "The C program of README.md exchanges a word with another one and with the program in Rust";
     c_program, 60, "The C example of docs/ioctl.md prints the lines that it shows, on both sides";
 }
 
@@ -54,13 +56,36 @@ fn readme_program(context: &Context) -> Result<()> {
     both_sides(context, "kdapl-hello", &connects, &serves)
 }
 
+fn readme_c_program(context: &Context) -> Result<()> {
+    if context.server_address().is_ipv6() {
+        return skip("the program supports IPv4 addresses only");
+    }
+    both_sides(context, "kdapl-message", &[], &["hello"])?;
+    if context.client.is_iwarp() {
+        // README.md shows private data padded as by RoCE.
+        return Ok(());
+    }
+    let connects = documented(README, CONNECTS);
+    two_programs(context, ["kdapl-hello", "kdapl-message"], &connects, &["hello"])
+}
+
 /// Runs a program on both sides and compares its output.
 fn both_sides(context: &Context, program: &str, connects: &[&str], serves: &[&str]) -> Result<()> {
-    let mut server = Plain::start(&context.server, program, &[&context.server.device])?;
+    two_programs(context, [program, program], connects, serves)
+}
+
+/// Runs the program that connects and the one that serves, and compares their output.
+fn two_programs(
+    context: &Context,
+    [caller, listener]: [&str; 2],
+    connects: &[&str],
+    serves: &[&str],
+) -> Result<()> {
+    let mut server = Plain::start(&context.server, listener, &[&context.server.device])?;
     context.until("the program listens", || Ok(count_of("psp")? > 0))?;
     let address = context.server_address().to_string();
     let arguments = [context.client.device.as_str(), &address];
-    let mut client = Plain::start(&context.client, program, &arguments)?;
+    let mut client = Plain::start(&context.client, caller, &arguments)?;
     for (plain, lines) in [(&mut client, connects), (&mut server, serves)] {
         lines.iter().try_for_each(|line| plain.says(line))?;
     }
