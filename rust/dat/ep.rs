@@ -72,16 +72,15 @@ use self::{
     },
     data::{
         receive_slots,
-        AfterLast,
         Kept,
         Named,
         Plan,
         Preposted,
         RecvWatch,
         Registrations,
+        SharedReceives,
         Shares,
-        Streams,
-        FULL_MS, //
+        Streams, //
     },
     effects::{
         PendingEffects,
@@ -97,7 +96,6 @@ use super::{
         InUse,
         Object,
         Objects,
-        PrivateData,
         SlotStorage, //
     },
     evd::Demand,
@@ -189,19 +187,10 @@ struct Inner {
     /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
     /// kernel module.
     named: Named,
-    /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
-    takes_shared: bool,
-    /// Mark after the last receive from the SRQ. Set by the driver's report, or by the time-out in
-    /// its place.
-    after_last: Option<AfterLast>,
-    /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
-    /// full.
-    drain_pause: u32,
+    shared_receives: SharedReceives,
     connection: Connection,
     /// DTOs that have completed since the creation.
     traffic: Traffic,
-    /// Ready gate of the attempt or connection.
-    gate: ReadyGate,
     /// Receives to report after ESTABLISHED. `demand` is set while there are any.
     held: HeldQueue,
     /// Counts the held receives at the SRQ; `None` without an SRQ.
@@ -212,8 +201,6 @@ struct Inner {
     pending_effects: Option<PendingEffects>,
     /// Number of receives in [`Ep::preposted`]; `None` once receives are posted to the QP at once.
     preposted_count: Option<u32>,
-    /// Private data of the peer, from the last connection event.
-    peer_data: PrivateData,
     /// Keeps the work items of both EVDs draining while set.
     demand: Option<(Demand, Demand)>,
     /// High watermarks, if some are set.
@@ -247,20 +234,16 @@ impl Inner {
                 context,
                 flags,
             )?,
-            takes_shared: false,
-            after_last: None,
-            drain_pause: FULL_MS,
+            shared_receives: SharedReceives::none(),
             registrations: Registrations::none(),
             named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
             connection: Connection::none(context.ia.attr().address),
             traffic: Traffic::default(),
-            gate: ReadyGate::Open,
             held: HeldQueue::new(ChargedArray::empty()),
             holder: None,
             life: 0,
             pending_effects: None,
             preposted_count: Some(0),
-            peer_data: PrivateData::EMPTY,
             demand: None,
             watch: None,
             trace: Trace::new(flags)?,
@@ -337,7 +320,7 @@ impl Ep {
     ///
     /// INVALID_STATE unless the Endpoint connects, accepts or is connected.
     pub(crate) fn ready(self: &Arc<Self>) -> DatResult {
-        let open = |inner: &mut Inner| inner.gate = ReadyGate::Open;
+        let open = |inner: &mut Inner| inner.connection.gate = ReadyGate::Open;
         self.feed_with_change(Call::Ready.into(), None, open)
     }
 

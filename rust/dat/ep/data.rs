@@ -34,9 +34,8 @@ pub(super) use self::{
     registrations::Registrations,
     shared::{
         receive_slots,
-        AfterLast,
         Kept,
-        FULL_MS, //
+        SharedReceives, //
     },
     streams::{
         Plan,

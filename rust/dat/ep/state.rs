@@ -45,7 +45,7 @@ impl Ep {
     /// Implements [`Ep::advance`].
     fn take_step(&self, inner: &mut Inner, input: Input) -> DatResult<Effects> {
         let input = match input {
-            Input::Network(Network::Established) => inner.gate.established().into(),
+            Input::Network(Network::Established) => inner.connection.gate.established().into(),
             other => other,
         };
         let (phase, effects) = step(inner.phase, input)?;
@@ -86,7 +86,9 @@ impl Ep {
             return self.report_broken();
         }
         let private_data_size = match event {
-            ConnectionEvent::Established | ConnectionEvent::PeerRejected => inner.peer_data.size(),
+            ConnectionEvent::Established | ConnectionEvent::PeerRejected => {
+                inner.connection.peer_data.size()
+            }
             ConnectionEvent::NonPeerRejected
             | ConnectionEvent::AcceptCompletionError
             | ConnectionEvent::Disconnected
@@ -109,9 +111,9 @@ impl Ep {
         inner.phase = phase;
         match phase {
             Phase::Connecting(_) | Phase::Accepting(_) => {
-                inner.takes_shared = inner.parts.srq.is_some();
-                inner.after_last = None;
-                self.awaits_last_receive.swap(inner.takes_shared);
+                inner.shared_receives.begin(inner.parts.srq.is_some());
+                self.awaits_last_receive
+                    .swap(inner.shared_receives.are_expected());
                 if let Some(shares) = &inner.shares {
                     shares.set_taken_all(false);
                 }
@@ -120,7 +122,7 @@ impl Ep {
             Phase::Unconnected(_)
             | Phase::Reserved(_)
             | Phase::Passive(_)
-            | Phase::Tentative(_) => inner.takes_shared = false,
+            | Phase::Tentative(_) => inner.shared_receives.end(),
             Phase::Gated(_)
             | Phase::GatedEnded(_)
             | Phase::Connected(_)
@@ -256,7 +258,10 @@ impl Ep {
             left = effects;
         }
         // Receives flush only after the QP was moved to ERR.
-        if left.qp_error || inner.receives_outstanding() != 0 || inner.takes_shared {
+        if left.qp_error
+            || inner.receives_outstanding() != 0
+            || inner.shared_receives.are_expected()
+        {
             return left;
         }
         if let Ok(effects) = self.advance(inner, Progress::Idle) {

@@ -212,7 +212,10 @@ impl Point {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn await_searches(&self) {
-        self.listener.lock().iter().for_each(Listener::await_searches);
+        self.listener
+            .lock()
+            .iter()
+            .for_each(Listener::await_searches);
     }
 
     /// Refuses requests from now on, and stops listening. Waiting requests remain. A reserved

@@ -81,13 +81,13 @@ impl Ep {
 
     /// Returns the private data of the peer's accept or reject.
     pub(crate) fn peer_data(&self) -> PrivateData {
-        self.inner.lock().peer_data
+        self.inner.lock().connection.peer_data
     }
 
     /// Returns the address of the peer's private data. The data do not change before the Endpoint
     /// connects again or is freed.
     pub(crate) fn peer_data_at(&self) -> *const u8 {
-        self.inner.lock().peer_data.bytes().as_ptr()
+        self.inner.lock().connection.peer_data.bytes().as_ptr()
     }
 
     /// Returns pointers to the local and the remote address. The addresses do not change during a

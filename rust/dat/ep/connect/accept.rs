@@ -49,8 +49,8 @@ impl Ep {
             let _ = self.advance(&mut inner, Call::AcceptAborted);
             return Err(Self::gone());
         }
-        inner.peer_data = PrivateData::EMPTY;
-        inner.gate = gate;
+        inner.connection.peer_data = PrivateData::EMPTY;
+        inner.connection.gate = gate;
         Ok(inner.life)
     }
 
@@ -114,10 +114,12 @@ impl Ep {
 
     /// Stores the connection of the request, unless the Endpoint was disconnected or freed
     /// meanwhile, or its device was removed. Returns the connection that is to be dropped.
-    fn take_over(&self, connection: Connection, life: u32) -> Connection {
+    fn take_over(&self, mut connection: Connection, life: u32) -> Connection {
         let mut inner = self.inner.lock();
         match inner.phase {
             Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
+                // The consumer may have opened the gate meanwhile.
+                connection.gate = inner.connection.gate;
                 core::mem::replace(&mut inner.connection, connection)
             }
             _ => connection,

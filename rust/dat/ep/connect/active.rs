@@ -147,9 +147,10 @@ impl Ep {
             }),
             deadline: connect.deadline,
             repeat: Repeat::new(connect.qos),
+            gate: connect.gate,
             ..Connection::none(local)
         };
-        let pending = self.begin_attempt(attempt, connect.multipath, connect.gate)?;
+        let pending = self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
             .allocate_held(pending.life)
             .and_then(|()| Ok(id.resolve_addr(local, ia.port(), remote)?));
@@ -190,12 +191,7 @@ impl Ep {
     ///
     /// - INVALID_STATE unless unconnected.
     /// - INSUFFICIENT_RESOURCES (device) without a QP.
-    fn begin_attempt(
-        &self,
-        attempt: Connection,
-        multipath: bool,
-        gate: ReadyGate,
-    ) -> DatResult<PendingEffects> {
+    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult<PendingEffects> {
         let paths = if multipath {
             Paths::Single
         } else {
@@ -210,8 +206,6 @@ impl Ep {
                 let _ = self.advance(&mut inner, Call::ConnectAborted);
                 return Err(Self::gone());
             }
-            inner.peer_data = PrivateData::EMPTY;
-            inner.gate = gate;
             let old = core::mem::replace(&mut inner.connection, attempt);
             (inner.bind_effects(effects), old)
         };

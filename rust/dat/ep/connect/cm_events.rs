@@ -35,7 +35,7 @@ impl Inner {
     fn store_answer(&mut self, id: &IdRef<'_>, data: &[u8]) {
         (self.connection.local, _) = id.addresses();
         if matches!(self.phase, Phase::Connecting(_)) {
-            self.peer_data = PrivateData::truncated(data);
+            self.connection.peer_data = PrivateData::truncated(data);
         }
     }
 }
@@ -186,7 +186,7 @@ impl Ep {
             if let (Phase::Connecting(_), Rejected::ByConsumer, true) =
                 (inner.phase, by, inner.owns(id))
             {
-                inner.peer_data = PrivateData::truncated(data);
+                inner.connection.peer_data = PrivateData::truncated(data);
             }
             let accepting = matches!(inner.phase, Phase::Accepting(_));
             (accepting, inner.phase.is_connected())

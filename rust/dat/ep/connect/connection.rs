@@ -9,7 +9,10 @@ use crate::{
         ep::Qos,
         prelude::*, //
     },
-    model::keepalive::Keepalive,
+    model::{
+        ep::ReadyGate,
+        keepalive::Keepalive, //
+    },
     rdma::{
         addr::SockAddr,
         cm::CmId,
@@ -58,6 +61,10 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) last_receive: Option<Jiffies>,
     /// The peer has sent the connection request.
     pub(in crate::dat::ep) is_passive: bool,
+    /// Ready gate of the attempt or connection.
+    pub(in crate::dat::ep) gate: ReadyGate,
+    /// Private data of the peer, from the last connection event.
+    pub(in crate::dat::ep) peer_data: PrivateData,
     pub(in crate::dat::ep) keepalive: Keepalive,
     /// Value of `last_receive` at the last tick of the keepalive.
     pub(in crate::dat::ep) seen_receive: Option<Jiffies>,
@@ -82,6 +89,8 @@ impl Connection {
             grace_runs: 0,
             last_receive: None,
             is_passive: false,
+            gate: ReadyGate::Open,
+            peer_data: PrivateData::EMPTY,
             keepalive: Keepalive::default(),
             seen_receive: None,
         }

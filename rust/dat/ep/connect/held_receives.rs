@@ -74,7 +74,7 @@ impl Ep {
         let (capacity, srq, gate) = {
             let inner = self.inner.lock();
             let srq = inner.parts.srq.as_ref().map(InUse::object);
-            (inner.receives.capacity(), srq, inner.gate)
+            (inner.receives.capacity(), srq, inner.connection.gate)
         };
         let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
         if !is_iwarp && gate == ReadyGate::Open {

@@ -63,7 +63,7 @@ const LAST_RECEIVE_MS: u32 = 200;
 
 /// Milliseconds between the first two attempts to drain a completion queue whose EVD is full. Each
 /// further pause is twice as long, up to [`LONGEST_FULL_MS`].
-pub(in crate::dat::ep) const FULL_MS: u32 = 10;
+const FULL_MS: u32 = 10;
 
 /// Longest pause between two such attempts in milliseconds.
 const LONGEST_FULL_MS: u32 = 640;
@@ -74,10 +74,54 @@ const TAKEN: u32 = 1;
 
 /// Mark after the completions of receives from an SRQ.
 #[derive(Clone, Copy)]
-pub(in crate::dat::ep) struct AfterLast {
+struct AfterLast {
     mark: Mark,
     /// The driver had reported the last receive before the mark was set, so no completion follows.
     is_sure: bool,
+}
+
+/// State of the receives that a connection takes from an SRQ.
+pub(in crate::dat::ep) struct SharedReceives {
+    /// Whether the QP may take receives, or completions of those may be queued.
+    are_expected: bool,
+    /// Mark after the last receive. Set by the driver's report, or by the time-out in its place.
+    after_last: Option<AfterLast>,
+    /// Milliseconds until the next attempt to take the last receives while the EVD is full.
+    pause: u32,
+}
+
+impl SharedReceives {
+    /// The state without a connection.
+    pub(in crate::dat::ep) const fn none() -> Self {
+        Self {
+            are_expected: false,
+            after_last: None,
+            pause: FULL_MS,
+        }
+    }
+
+    /// Begins the receives of a connection, which takes some if the Endpoint has an SRQ.
+    pub(in crate::dat::ep) fn begin(&mut self, has_srq: bool) {
+        self.are_expected = has_srq;
+        self.after_last = None;
+    }
+
+    /// Ends the receives: the QP takes none, and all completions were taken or are given up.
+    pub(in crate::dat::ep) fn end(&mut self) {
+        self.are_expected = false;
+    }
+
+    /// Returns whether the QP may take receives, or completions of those may be queued.
+    pub(in crate::dat::ep) fn are_expected(&self) -> bool {
+        self.are_expected
+    }
+
+    /// Returns the pause until the next attempt to take the last receives, in milliseconds. The
+    /// one after it is twice as long.
+    fn next_pause(&mut self) -> u32 {
+        let next = self.pause.saturating_mul(2).min(LONGEST_FULL_MS);
+        core::mem::replace(&mut self.pause, next)
+    }
 }
 
 /// Returns the number of slots for receives. Over iWARP events may be held back, and a receive has
@@ -166,7 +210,7 @@ impl Ep {
 
     /// Expects the report of the last receive, of a QP that was stopped. Context: any.
     pub(in crate::dat::ep) fn expect_last_receive(self: &Arc<Self>) {
-        if !self.inner.lock().takes_shared {
+        if !self.inner.lock().shared_receives.are_expected() {
             return;
         }
         let delay = match self.context.ia.attr().transport {
@@ -195,7 +239,11 @@ impl Ep {
         let (shares, after_last, is_freed) = {
             let inner = self.inner.lock();
             let is_freed = inner.phase == Phase::Freed;
-            (inner.shares.clone(), inner.after_last, is_freed)
+            (
+                inner.shares.clone(),
+                inner.shared_receives.after_last,
+                is_freed,
+            )
         };
         let Some(shares) = shares else {
             return TakeLast::Taken { is_sure };
@@ -210,7 +258,7 @@ impl Ep {
                 let mark = shares.receives().mark();
                 AfterLast { mark, is_sure }
             });
-            self.inner.lock().after_last = Some(after_last);
+            self.inner.lock().shared_receives.after_last = Some(after_last);
             shares.receives().has_passed(after_last.mark)
         };
         Shares::end(shares);
@@ -246,23 +294,17 @@ impl WorkItem<LAST_RECEIVE> for Ep {
     /// of the connection.
     fn run(this: Arc<Self>) {
         let TakeLast::Taken { is_sure } = this.take_last() else {
-            let pause = {
-                let mut inner = this.inner.lock();
-                let next = inner.drain_pause.saturating_mul(2).min(LONGEST_FULL_MS);
-                core::mem::replace(&mut inner.drain_pause, next)
-            };
+            let pause = this.inner.lock().shared_receives.next_pause();
             this.end_receives_after(pause);
             return;
         };
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
-            inner.takes_shared = false;
-            inner.after_last = None;
+            inner.shared_receives = SharedReceives::none();
             this.awaits_last_receive.swap(false);
             if let Some(shares) = &inner.shares {
                 shares.set_taken_all(is_sure);
             }
-            inner.drain_pause = FULL_MS;
             inner.phase.is_connected()
         };
         if stopped_by_itself {

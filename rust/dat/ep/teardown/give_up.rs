@@ -34,7 +34,7 @@ impl Ep {
         }
         let shares = {
             let mut inner = self.inner.lock();
-            inner.takes_shared = false;
+            inner.shared_receives.end();
             inner.give_up_probes();
             inner.shares.take()
         };

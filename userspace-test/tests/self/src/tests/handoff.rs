@@ -12,9 +12,7 @@ use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::{kdapl_cr_answer, kdapl_cr_handoff, KDAPL_SHARED_PORT};
-use libkdapl::{
-    ConnectionEvent, EpCreator, EpState, Event, Ia, PspOptions, Subtype, Type,
-};
+use libkdapl::{ConnectionEvent, EpCreator, EpState, Event, Ia, PspOptions, Subtype, Type};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
