@@ -89,7 +89,7 @@
 //! | `DEVICES` | mutex | the registered devices (`rdma/client.rs`) |
 //! | `ACCOUNTS` | mutex | the accounts of users (`sys/user.rs`) |
 //! | `LIST` | mutex | the open adapters (`sys/adapters.rs`) |
-//! | `period_lock` | mutex | a wait for a work item on each processor (`helpers/workqueue.c`) |
+//! | `period_lock` | mutex | a wait for a work item on each processor |
 //!
 //! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
 //! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
@@ -100,6 +100,7 @@
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.
 //!
+//! In `period_lock` (`helpers/workqueue.c`) only `cpus_read_lock()` is taken.
 //! io_uring holds the lock of its ring while a command is issued, runs or is cancelled, above all
 //! of these.
 //!

@@ -71,6 +71,7 @@ struct Kdapl {
     #[pin]
     client: rdma::client::IbClient,
     upcall_queue: sys::workqueue::OwnedQueue,
+    period_queue: sys::workqueue::OwnedQueue,
     queue: sys::workqueue::OwnedQueue,
     accounts: sys::user::Registration,
     listing: sys::adapters::AdapterList,
@@ -100,6 +101,7 @@ impl InPlaceModule for Kdapl {
             let accounts = sys::user::Registration::new();
             let listing = sys::adapters::AdapterList::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
+            let period_queue = sys::workqueue::OwnedQueue::for_periods(c"kdapl-periods")?;
             let upcall_queue = sys::workqueue::OwnedQueue::for_upcalls(c"kdapl-upcalls")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
@@ -115,6 +117,7 @@ impl InPlaceModule for Kdapl {
                 adapters: kapi::registry::ConsumerApi::new()?,
                 chardev <- chardev::fops::DeviceNode::new(),
                 upcall_queue,
+                period_queue,
                 queue,
                 accounts,
                 listing,

@@ -17,6 +17,7 @@ pub(crate) mod lock;
 pub(crate) mod mapped_memory;
 pub(crate) mod memcg;
 pub(crate) mod net;
+pub(crate) mod percpu_period;
 pub(crate) mod process;
 pub(crate) mod random;
 pub(crate) mod rcu;

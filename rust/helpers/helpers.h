@@ -14,6 +14,7 @@
 
 struct __genradix;
 struct cred;
+struct dentry;
 struct eventfd_ctx;
 struct file;
 struct ib_cq;
@@ -229,12 +230,14 @@ s64 kdapl_helper_monotonic_offset(void);
 
 /* fault.c */
 void kdapl_helper_create_fault_knobs(struct dentry *folder);
+void kdapl_helper_forget_fault_knobs(void);
 bool kdapl_helper_fails_kvmalloc(size_t size);
 
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim);
+struct workqueue_struct *kdapl_helper_alloc_percpu_workqueue(const char *name);
 unsigned long kdapl_helper_percpu_period(void);
-void kdapl_helper_await_percpu_period(unsigned long begun);
+void kdapl_helper_await_percpu_period(struct workqueue_struct *queue, unsigned long begun);
 
 /* net.c */
 struct net *kdapl_helper_current_net(void);

@@ -16,10 +16,15 @@ struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool rec
 	return alloc_workqueue("%s", WQ_UNBOUND | (reclaim ? WQ_MEM_RECLAIM : 0), 0, name);
 }
 
+/* Its items run in the pools of the CPUs, as those of the kernel's own per-CPU queues. */
+struct workqueue_struct *kdapl_helper_alloc_percpu_workqueue(const char *name)
+{
+	return alloc_workqueue("%s", WQ_PERCPU, 0, name);
+}
+
 /*
  * Periods in which each CPU's pool of workers has begun an item of ours, one at a time. Threads
-   that
- * wait for one at the same time share it.
+ * that wait for one at the same time share it.
  */
 static DEFINE_MUTEX(period_lock);
 static DEFINE_PER_CPU(struct work_struct, period_work);
@@ -33,7 +38,7 @@ static void pass_period(struct work_struct *work)
 		complete(&period_over);
 }
 
-static void run_period(void)
+static void run_period(struct workqueue_struct *queue)
 {
 	int cpu;
 
@@ -42,7 +47,7 @@ static void run_period(void)
 	atomic_set(&period_left, num_online_cpus());
 	for_each_online_cpu(cpu) {
 		INIT_WORK(per_cpu_ptr(&period_work, cpu), pass_period);
-		queue_work_on(cpu, system_percpu_wq, per_cpu_ptr(&period_work, cpu));
+		queue_work_on(cpu, queue, per_cpu_ptr(&period_work, cpu));
 	}
 	/* Not flush_work(): workers of a queue for reclaim must not flush another queue. */
 	wait_for_completion(&period_over);
@@ -56,14 +61,14 @@ unsigned long kdapl_helper_percpu_period(void)
 	return READ_ONCE(periods_begun);
 }
 
-void kdapl_helper_await_percpu_period(unsigned long begun)
+void kdapl_helper_await_percpu_period(struct workqueue_struct *queue, unsigned long begun)
 {
 	mutex_lock(&period_lock);
-	/* With the lock, all that have begun are over. */
+	/* A period ends before its thread releases the lock. */
 	if (periods_begun == begun) {
 		WRITE_ONCE(periods_begun, periods_begun + 1);
 		smp_mb();
-		run_period();
+		run_period(queue);
 	}
 	mutex_unlock(&period_lock);
 }

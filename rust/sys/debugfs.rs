@@ -82,6 +82,8 @@ impl Drop for Folder {
         // SAFETY: `new` stored the pointer. Every file of this module has been removed before. The
         // knobs of fault injection, which are removed with the folder, are files of the kernel.
         unsafe { remove(folder) };
+        // SAFETY: The knobs were removed.
+        unsafe { bindings::kdapl_helper_forget_fault_knobs() };
     }
 }
 

@@ -2,9 +2,10 @@
 
 //! Allocation of a [`KVVec`], which fault injection can fail.
 //!
-//! If `kmalloc` fails, the kernel's crate asks `kvmalloc`, which asks `kmalloc` again and `vmalloc`
-//! then (`kvrealloc_node_align`). Fault injection by `/proc/PID/fail-nth` fails one request, so it
-//! would never fail such an allocation. Here the whole allocation is one request.
+//! If `kmalloc` fails, the kernel's crate asks `kvmalloc`, which asks `kmalloc` again, then
+//! `vmalloc` (`kvrealloc_node_align`). Fault injection by `/proc/PID/fail-nth` fails one request,
+//! so it would never fail such an allocation. Here each allocation is one request more, whose
+//! failure is final.
 
 use kdapl_bindings as bindings;
 use kernel::{
@@ -45,12 +46,24 @@ pub(crate) fn from_elem<T: Clone>(
     KVVec::from_elem(value, count, flags)
 }
 
+/// Allocates room for `additional` elements more, if there is none.
+///
+/// Context: as `flags` allow.
+pub(crate) fn reserve<T>(
+    vector: &mut KVVec<T>,
+    additional: usize,
+    flags: Flags,
+) -> Result<(), AllocError> {
+    if vector.capacity().saturating_sub(vector.len()) < additional {
+        inject_fault::<T>(vector.len().saturating_add(additional))?;
+    }
+    vector.reserve(additional, flags)
+}
+
 /// Appends a value. Allocates if there is no room for it.
 ///
 /// Context: as `flags` allow.
 pub(crate) fn push<T>(vector: &mut KVVec<T>, value: T, flags: Flags) -> Result<(), AllocError> {
-    if vector.len() == vector.capacity() {
-        inject_fault::<T>(vector.len().saturating_add(1))?;
-    }
+    reserve(vector, 1, flags)?;
     vector.push(value, flags)
 }

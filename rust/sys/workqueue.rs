@@ -39,6 +39,9 @@ static QUEUE: QueuePointer = Atomic::new(core::ptr::null_mut());
 /// The queue for upcalls.
 static UPCALLS: QueuePointer = Atomic::new(core::ptr::null_mut());
 
+/// The queue for [`PercpuPeriod`](super::percpu_period::PercpuPeriod).
+static PERIODS: QueuePointer = Atomic::new(core::ptr::null_mut());
+
 /// Owner of one of the module's queues. The module creates them first at load and drops them last
 /// at unload.
 pub(crate) struct OwnedQueue(&'static QueuePointer);
@@ -62,9 +65,28 @@ impl OwnedQueue {
         Self::create(&UPCALLS, name, true)
     }
 
+    /// Creates the queue for [`PercpuPeriod`](super::percpu_period::PercpuPeriod).
+    ///
+    /// # Errors
+    ///
+    /// As for [`OwnedQueue::new`].
+    pub(crate) fn for_periods(name: &'static CStr) -> Result<Self> {
+        // SAFETY: `name` is NUL-terminated.
+        let queue = unsafe { bindings::kdapl_helper_alloc_percpu_workqueue(name.as_char_ptr()) };
+        Self::publish(&PERIODS, queue)
+    }
+
     fn create(place: &'static QueuePointer, name: &'static CStr, reclaim: bool) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated.
         let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr(), reclaim) };
+        Self::publish(place, queue)
+    }
+
+    /// Stores a queue that was just created, or null, in its place.
+    fn publish(
+        place: &'static QueuePointer,
+        queue: *mut bindings::workqueue_struct,
+    ) -> Result<Self> {
         if queue.is_null() {
             return Err(ENOMEM);
         }
@@ -124,34 +146,10 @@ fn queue_at(place: &'static QueuePointer) -> &'static Queue {
     }
 }
 
-/// Point in time, for [`PercpuPeriod::wait`].
-///
-/// Items of per-CPU workqueues of normal priority run in the kernel's pool of the CPU, in which an
-/// item starts only while no other one runs: those that sleep do not count, those that are
-/// preempted do. So an item that starts later than this point shows that those of that CPU which
-/// ran before have ended or have slept. The exception are items that have used 10 ms of the CPU
-/// (`workqueue.cpu_intensive_thresh_us`), and those of a CPU that is taken offline meanwhile.
-#[derive(Clone, Copy)]
-pub(crate) struct PercpuPeriod(usize);
-
-impl PercpuPeriod {
-    /// Returns the current point in time. What the caller has written before is visible to items
-    /// that start after a later [`PercpuPeriod::wait`]. Context: any.
-    pub(crate) fn now() -> Self {
-        // SAFETY: The function has no preconditions.
-        Self(unsafe { bindings::kdapl_helper_percpu_period() })
-    }
-
-    /// Waits until each work item that ran at this point, in a per-CPU workqueue of normal
-    /// priority, has ended or has slept.
-    ///
-    /// One wait of any thread, if it begins after this point, serves all.
-    ///
-    /// Context: process; sleeps.
-    pub(crate) fn wait(self) {
-        // SAFETY: The caller may sleep.
-        unsafe { bindings::kdapl_helper_await_percpu_period(self.0) };
-    }
+/// Returns the queue for [`PercpuPeriod`](super::percpu_period::PercpuPeriod). It exists until all
+/// listeners of the module have ended.
+pub(super) fn period_queue() -> *mut bindings::workqueue_struct {
+    PERIODS.load(Acquire)
 }
 
 /// Cancels a delayed work item if it is not running yet.

@@ -25,6 +25,7 @@ use crate::{
         port_address::PortAddress,
     },
     sys::{
+        kvvec,
         memcg::MemCgroup,
         net::NetRef,
         process::Process,
@@ -191,7 +192,7 @@ impl IaBase {
         addresses.retain(|address| self.choice.includes(address.local.ifindex));
         let own = self.own.address;
         if !addresses.iter().any(|address| address.address == own) {
-            addresses.push(self.own.clone(), GFP_KERNEL_ACCOUNT)?;
+            kvvec::push(&mut addresses, self.own.clone(), GFP_KERNEL_ACCOUNT)?;
         }
         Ok(addresses)
     }

@@ -79,12 +79,12 @@ impl Ia {
         self.pzs.shutdown(until)
     }
 
-    /// Ends the listeners of all service points but for the last step, so that they share the waits
-    /// of each step.
+    /// Carries out all but the last step of the end of each listener, so that all service points
+    /// share the wait of a step.
     ///
     /// # Errors
     ///
-    /// INTERRUPTED_CALL if service points are left.
+    /// INTERRUPTED_CALL if the caller was killed.
     fn stop_listening(&self, until: Until) -> DatResult {
         for step in [Point::hide, Point::await_searches] {
             self.psps.walk(until, |_, psp| step(psp.point()))?;

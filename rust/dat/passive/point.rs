@@ -200,7 +200,8 @@ impl Point {
         *self.listener.lock() = None;
     }
 
-    /// Hides the listener from requests, as the first step of its end. Later requests are rejected.
+    /// Hides the listener from requests, as the first step of its end. On the shared port, and over
+    /// iWARP, it has no such step.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn hide(&self) {

@@ -240,7 +240,7 @@ impl DeferredDestroy {
         let Ok(account) = account(accounts, user) else {
             return Some(entry);
         };
-        if account.entries.reserve(1, GFP_KERNEL).is_err() {
+        if kvvec::reserve(&mut account.entries, 1, GFP_KERNEL).is_err() {
             return Some(entry);
         }
         let oldest = account.keep(entry);

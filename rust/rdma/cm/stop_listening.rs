@@ -16,8 +16,12 @@
 //!    the kernel (`ib_cm`), and do not sleep before they take the mutex.
 //! 3. Those that wait for the mutex get it, and end.
 //!
-//! The waits of the last two steps take a work item on each CPU. Many IDs share them, if a caller
-//! carries out each step for all IDs before the next step.
+//! Each of the last two steps waits for a work item on each CPU. Many IDs share these waits, if a
+//! caller carries out each step for all IDs before the next step.
+//!
+//! The kernel has no function that tells whether a thread waits for the handler mutex. If a request
+//! was found, the mutex is taken again, and a work item on each CPU is awaited, until none comes in
+//! between.
 
 use super::{
     borrowed::{
@@ -35,11 +39,15 @@ use super::{
     Event,
     Handler, //
 };
-use crate::sys::workqueue::PercpuPeriod;
+use crate::sys::percpu_period::PercpuPeriod;
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         SetOnce, //
     },
@@ -48,13 +56,16 @@ use kernel::{
 /// Address family of no address.
 const AF_UNSPEC: u16 = bindings::AF_UNSPEC as u16;
 
-/// Handler of a listener that stops: rejects requests.
-struct Stopping;
+/// Handler of a listener that stops: rejects requests, and counts them.
+struct Stopping {
+    requests: Atomic<u32>,
+}
 
 impl Handler for Stopping {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, _private_data: &[u8]) -> RequestDecision<'a> {
+        self.requests.fetch_add(1, Relaxed);
         id.refuse(Refusal::NobodyListens)
     }
 }
@@ -62,8 +73,8 @@ impl Handler for Stopping {
 /// Completed steps of the end of a listening ID.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// End of the first step.
-    hidden: SetOnce<PercpuPeriod>,
+    /// End of the first step, and the handler since then, if there was memory for it.
+    hidden: SetOnce<(PercpuPeriod, Option<Arc<Stopping>>)>,
     /// End of the second one.
     reached: SetOnce<PercpuPeriod>,
 }
@@ -86,21 +97,35 @@ impl Owned {
             return;
         }
         self.give_up_address();
-        // Without memory the previous handler stays, which rejects requests as well: its service
-        // point has ended.
-        if let Ok(stopping) = Arc::new(Stopping, GFP_KERNEL) {
-            drop(self.hand_over(stopping));
+        // Without memory the previous handler stays. It rejects requests, too: the adapter takes no
+        // more, or the service point has ended.
+        let requests = Atomic::new(0);
+        let stopping = Arc::new(Stopping { requests }, GFP_KERNEL).ok();
+        if let Some(stopping) = &stopping {
+            drop(self.hand_over(stopping.clone()));
         }
-        let _ = self.steps.hidden.populate(PercpuPeriod::now());
+        let _ = self.steps.hidden.populate((PercpuPeriod::now(), stopping));
     }
 
     /// Carries out the second step, and returns its end. `None` before the first step.
     fn await_searches(&self) -> Option<PercpuPeriod> {
         if self.steps.reached.as_ref().is_none() {
-            self.steps.hidden.as_ref()?.wait();
-            // The holder of the mutex wakes the searches that wait for it.
-            self.wait_for_handler();
-            let _ = self.steps.reached.populate(PercpuPeriod::now());
+            let (hidden, stopping) = self.steps.hidden.as_ref()?;
+            hidden.wait();
+            let requests = || stopping.as_ref().map_or(0, |it| it.requests.load(Relaxed));
+            let mut seen = 0;
+            let reached = loop {
+                // The holder of the mutex wakes the first search that waits for it.
+                self.wait_for_handler();
+                let reached = PercpuPeriod::now();
+                let now = requests();
+                if now == seen {
+                    break reached;
+                }
+                seen = now;
+                reached.wait();
+            };
+            let _ = self.steps.reached.populate(reached);
         }
         self.steps.reached.as_ref().copied()
     }

@@ -134,7 +134,7 @@ impl LocalAction<'_> {
 impl Ep {
     /// Posts a request. Returns `false` if it was flushed at once.
     ///
-    /// Some drivers may execute a registration again that follows an unfinished request. With such
+    /// Some drivers may execute again a registration that follows an unfinished request. With such
     /// a driver, and with unfinished requests, an invalidation of the region is posted first. The
     /// region is invalid already: the invalidation waits for those requests.
     ///

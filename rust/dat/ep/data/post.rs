@@ -330,7 +330,7 @@ impl Inner {
     }
 }
 
-/// Returns the internal error of a post whose QP is not ready yet. Callers post again.
+/// Returns the error of a post whose QP is not ready yet. A call that may sleep posts again.
 #[cold]
 pub(super) fn not_ready() -> DatError {
     DatError::new(Kind::InvalidState, Subtype::InvalidStateEpNotready)
