@@ -15,7 +15,7 @@ mod slots;
 mod users;
 
 pub(crate) use self::{
-    attr::Attr,
+    attr::IaAttr,
     ia_base::IaBase,
     objects::{
         Object,

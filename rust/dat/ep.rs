@@ -20,6 +20,7 @@ mod context;
 mod create;
 mod data;
 mod effects;
+mod inner;
 mod keepalive;
 mod state;
 mod teardown;
@@ -29,7 +30,7 @@ mod watch;
 pub(crate) use self::{
     config::{
         with_attributes,
-        Attr,
+        EpAttr,
         EpChange,
         Handles,
         Qos,
@@ -67,7 +68,6 @@ use self::{
     config::QpParts,
     connect::{
         Connection,
-        HeldQueue,
         Target, //
     },
     data::{
@@ -76,58 +76,45 @@ use self::{
         Named,
         Plan,
         Preposted,
-        RecvWatch,
-        Registrations,
-        SharedReceives,
-        Shares,
-        Streams, //
+        Shares, //
     },
     effects::{
         PendingEffects,
         EFFECTS, //
     },
-    teardown::PastLives,
-    trace::Trace, //
-};
-use super::{
-    base::{
-        slots,
-        Freeing,
-        InUse,
-        Object,
-        Objects,
-        SlotStorage, //
+    inner::{
+        receives,
+        requests,
+        Inner, //
     },
-    evd::Demand,
-    srq::Holder, //
+    teardown::PastLives,
+};
+use super::base::{
+    Freeing,
+    Object,
+    Objects, //
 };
 use crate::{
     dat::prelude::*,
     model::{
         atomic::AtomicBool,
-        dto::DtoSlots,
         ep::{
             Call,
             Close,
-            Phase,
             ReadyGate, //
         },
         handle::{
             Handle,
             HandleKind, //
         },
-        requests::Requests,
-        traffic::Traffic, //
     },
     rdma::qp::Qp,
     sys::{
         census::Counted,
-        lock::SpinLockIrq,
-        user::ChargedArray, //
+        lock::SpinLockIrq, //
     },
 };
 use kernel::{
-    alloc::Flags,
     sync::Mutex,
     workqueue::{
         DelayedWork,
@@ -149,114 +136,6 @@ const PEER_DISCONNECT: u64 = 3;
 
 /// Queue pair of an Endpoint.
 type EpQp = Qp<Ep, super::evd::Evd>;
-
-/// Allocates slots for `count` receives in flight.
-fn receives(count: u32, context: &EpContext, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
-    Ok(DtoSlots::new(slots(context.ia.user(), count, flags)?))
-}
-
-/// Allocates slots for `count` requests in flight.
-fn requests(count: u32, context: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
-    let device = context.ia.device();
-    let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
-    Ok(Requests::new(
-        slots(context.ia.user(), count, flags)?,
-        unsignalled,
-    ))
-}
-
-/// Fields of [`Ep`] protected by its lock.
-struct Inner {
-    phase: Phase,
-    /// Phase in which the Endpoint was freed.
-    freed_in: Option<Phase>,
-    /// PZ and EVDs; empty once freed.
-    parts: Parts,
-    /// Completion streams on its EVDs.
-    streams: Streams,
-    attr: Attr,
-    /// `None` while unconfigured, once freed, or once the device is gone.
-    qp: Option<Arc<EpQp>>,
-    /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
-    shares: Option<Arc<Shares>>,
-    requests: Requests<SlotStorage>,
-    /// Slots of receives. With a Shared Receive Queue (SRQ): slots of completed receives whose
-    /// events are not reported yet.
-    receives: DtoSlots<SlotStorage>,
-    registrations: Registrations,
-    /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
-    /// kernel module.
-    named: Named,
-    shared_receives: SharedReceives,
-    connection: Connection,
-    /// DTOs that have completed since the creation.
-    traffic: Traffic,
-    /// Receives to report after ESTABLISHED. `demand` is set while there are any.
-    held: HeldQueue,
-    /// Counts the held receives at the SRQ; `None` without an SRQ.
-    holder: Option<Holder>,
-    /// Number of resets. Work requests carry its low bits.
-    life: u32,
-    /// Effects that the work item has not carried out yet.
-    pending_effects: Option<PendingEffects>,
-    /// Number of receives in [`Ep::preposted`]; `None` once receives are posted to the QP at once.
-    preposted_count: Option<u32>,
-    /// Keeps the work items of both EVDs draining while set.
-    demand: Option<(Demand, Demand)>,
-    /// High watermarks, if some are set.
-    watch: Option<KBox<RecvWatch>>,
-    trace: Trace,
-}
-
-impl Inner {
-    fn new(
-        context: &EpContext,
-        parts: Parts,
-        attr: Attr,
-        phase: Phase,
-        flags: Flags,
-    ) -> DatResult<Self> {
-        let parts_srq = parts.srq.as_ref().map(InUse::object);
-        let streams = context.evds.arrange(|| {
-            Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
-        })?;
-        Ok(Self {
-            phase,
-            freed_in: None,
-            parts,
-            streams,
-            attr,
-            qp: None,
-            shares: None,
-            requests: requests(attr.max_request_dtos, context, flags)?,
-            receives: receives(
-                receive_slots(parts_srq.as_deref(), context, &attr),
-                context,
-                flags,
-            )?,
-            shared_receives: SharedReceives::none(),
-            registrations: Registrations::none(),
-            named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
-            connection: Connection::none(context.ia.attr().address),
-            traffic: Traffic::default(),
-            held: HeldQueue::new(ChargedArray::empty()),
-            holder: None,
-            life: 0,
-            pending_effects: None,
-            preposted_count: Some(0),
-            demand: None,
-            watch: None,
-            trace: Trace::new(flags)?,
-        })
-    }
-
-    /// Returns the number of receives that are posted and have not completed.
-    fn receives_outstanding(&self) -> u32 {
-        self.receives
-            .outstanding()
-            .saturating_add(self.preposted_count.unwrap_or(0))
-    }
-}
 
 /// An Endpoint.
 #[pin_data]

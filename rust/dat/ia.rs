@@ -27,7 +27,7 @@ pub(crate) use self::{
 use self::opener::is_unsafe;
 use super::{
     base::{
-        Attr,
+        IaAttr,
         IaBase,
         Object,
         Objects,
@@ -262,7 +262,7 @@ impl Ia {
     }
 
     /// Returns the attributes of the adapter.
-    pub(crate) fn attr(&self) -> &Attr {
+    pub(crate) fn attr(&self) -> &IaAttr {
         self.base.attr()
     }
 

@@ -31,8 +31,8 @@ use self::{
 };
 use super::{
     base::{
-        Attr,
         Freeing,
+        IaAttr,
         IaBase,
         InUse,
         Object,
@@ -353,7 +353,7 @@ impl Backing {
 /// # Errors
 ///
 /// LENGTH_ERROR.
-fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
+fn check_range(attr: &IaAttr, address: u64, length: u64) -> DatResult {
     if length == 0 || address.checked_add(length).is_none() || length > attr.max_lmr_size {
         return Err(Kind::LengthError.into());
     }

@@ -82,7 +82,7 @@ use kernel::{
 
 /// Attributes of a new SRQ: `DAT_SRQ_ATTR`.
 #[derive(Clone, Copy)]
-pub(crate) struct Attr {
+pub(crate) struct SrqAttr {
     pub(crate) max_recv_dtos: u32,
     pub(crate) max_recv_iov: u32,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Attr {
 pub(crate) struct Param {
     pub(crate) ia: u64,
     pub(crate) pz: u64,
-    pub(crate) attr: Attr,
+    pub(crate) attr: SrqAttr,
     pub(crate) low_watermark: u32,
     /// Receives that an Endpoint may take.
     pub(crate) available: u32,
@@ -149,7 +149,7 @@ fn unsupported_or(error: Error) -> DatError {
 
 impl Inner {
     /// Allocates the slots of an SRQ that has no queue of the device yet.
-    fn new(ia: &IaBase, attr: Attr) -> DatResult<Self> {
+    fn new(ia: &IaBase, attr: SrqAttr) -> DatResult<Self> {
         let (user, count, flags) = (ia.user(), attr.max_recv_dtos, GFP_KERNEL_ACCOUNT);
         Ok(Self {
             queue: None,
@@ -180,7 +180,7 @@ impl Srq {
         async_evd: &Arc<Evd>,
         srqs: &Arc<Objects<Self>>,
         pz: InUse<Pz>,
-        attr: Attr,
+        attr: SrqAttr,
     ) -> DatResult<u64> {
         let limits = ia.attr();
         if limits.max_srqs == 0 {
@@ -272,7 +272,7 @@ impl Srq {
         Ok(Param {
             ia: self.ia.handle(),
             pz: self.pz,
-            attr: Attr {
+            attr: SrqAttr {
                 max_recv_dtos: inner.receives.limit(),
                 max_recv_iov: self.max_iov,
             },

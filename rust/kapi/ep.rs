@@ -16,8 +16,8 @@ use super::{
 use crate::{
     dat::{
         ep::{
-            Attr,
             Ep,
+            EpAttr,
             EpChange,
             Handles, //
         },
@@ -37,9 +37,9 @@ use kernel::ffi::c_void;
 /// # Errors
 ///
 /// INVALID_PARAMETER (attributes) for a count below 0.
-fn attr_in(attr: &bindings::DAT_EP_ATTR) -> DatResult<Attr> {
+fn attr_in(attr: &bindings::DAT_EP_ATTR) -> DatResult<EpAttr> {
     let number = |count: i32| u32::try_from(count).map_err(|_| DatError::Invalid(Arg::Attr));
-    Ok(Attr {
+    Ok(EpAttr {
         max_message_size: attr.max_message_size.into(),
         max_rdma_size: attr.max_rdma_size.into(),
         service_type: attr.service_type,
@@ -60,7 +60,7 @@ fn attr_in(attr: &bindings::DAT_EP_ATTR) -> DatResult<Attr> {
     })
 }
 
-fn attr_out(attr: &Attr) -> bindings::DAT_EP_ATTR {
+fn attr_out(attr: &EpAttr) -> bindings::DAT_EP_ATTR {
     let size = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     bindings::DAT_EP_ATTR {
         service_type: attr.service_type,

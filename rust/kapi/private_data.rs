@@ -25,15 +25,15 @@ use crate::{
 };
 use kernel::ffi::c_void;
 
-/// Buffer of the caller. Its size is another argument of the call.
+/// PrivateDataBuffer of the caller. Its size is another argument of the call.
 ///
 /// # Invariants
 ///
 /// The pointer is null, or valid for writes of that size for the duration of the call.
-pub(super) struct Buffer(*mut c_void);
+pub(super) struct PrivateDataBuffer(*mut c_void);
 
 // SAFETY: The header declares a pointer to `void`.
-unsafe impl Argument for Buffer {
+unsafe impl Argument for PrivateDataBuffer {
     type Raw = *mut c_void;
 
     unsafe fn from_raw(raw: *mut c_void) -> Self {
@@ -42,7 +42,7 @@ unsafe impl Argument for Buffer {
     }
 }
 
-impl Buffer {
+impl PrivateDataBuffer {
     /// Copies private data to the buffer, as many as `size` has room for, and sets `size` to the
     /// size of the data.
     ///
@@ -75,14 +75,14 @@ impl Buffer {
 
 export! {
     /// `kdapl_ep_private_data`.
-    fn kdapl_ep_private_data(ep: KernelHandle, size: Out<i32>, buffer: Buffer) {
+    fn kdapl_ep_private_data(ep: KernelHandle, size: Out<i32>, buffer: PrivateDataBuffer) {
         let data = find_in_any_state(ep)?.peer_data();
         // SAFETY: By the header, `size` holds the size of the buffer.
         unsafe { buffer.fill(&size, &data) }
     }
 
     /// `kdapl_cr_private_data`.
-    fn kdapl_cr_private_data(cr: KernelHandle, size: Out<i32>, buffer: Buffer) {
+    fn kdapl_cr_private_data(cr: KernelHandle, size: Out<i32>, buffer: PrivateDataBuffer) {
         let data = Adapter::object::<Cr>(cr)?.query().private_data;
         // SAFETY: By the header, `size` holds the size of the buffer.
         unsafe { buffer.fill(&size, &data) }

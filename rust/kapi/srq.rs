@@ -17,9 +17,9 @@ use crate::{
     dat::{
         prelude::*,
         srq::{
-            Attr,
             Receive,
             Srq, //
+            SrqAttr,
         },
     },
     model::handle::KernelHandle,
@@ -41,12 +41,12 @@ fn number(count: i32) -> u32 {
 /// # Errors
 ///
 /// INVALID_PARAMETER (attributes) for NULL, and for a low watermark: there are no receives yet.
-fn attr_in(attr: &In<bindings::DAT_SRQ_ATTR>) -> DatResult<Attr> {
+fn attr_in(attr: &In<bindings::DAT_SRQ_ATTR>) -> DatResult<SrqAttr> {
     let attr = attr
         .get()
         .filter(|attr| attr.low_watermark == bindings::DAT_SRQ_LW_DEFAULT as i32)
         .ok_or(DatError::Invalid(Arg::Attr))?;
-    Ok(Attr {
+    Ok(SrqAttr {
         max_recv_dtos: number(attr.max_recv_dtos),
         max_recv_iov: number(attr.max_recv_iov),
     })

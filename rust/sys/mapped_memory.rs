@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Pages that the kernel shares with processes through `mmap` of `/dev/kdapl`.
+//! MappedPages that the kernel shares with processes through `mmap` of `/dev/kdapl`.
 
 use super::user::{
     FixedCharge,
@@ -89,8 +89,8 @@ impl SharedPage {
     }
 }
 
-/// Pages of a ring, and the user's charge for them. Each mapping has a reference.
-struct Pages {
+/// MappedPages of a ring, and the user's charge for them. Each mapping has a reference.
+struct MappedPages {
     ring: SharedPage,
     events: SharedPage,
     index: SharedPage,
@@ -98,14 +98,14 @@ struct Pages {
 }
 
 // SAFETY: The pages belong to no thread, and all accesses are atomic.
-unsafe impl Send for Pages {}
+unsafe impl Send for MappedPages {}
 // SAFETY: As above.
-unsafe impl Sync for Pages {}
+unsafe impl Sync for MappedPages {}
 
 /// Memory of a [mapped ring](crate::model::mapped_ring). The kernel does not use it after the drop.
 /// But a process that has mapped it keeps the pages, and its user the charge for them, until the
 /// last mapping ends.
-pub(crate) struct MappedMemory(Arc<Pages>);
+pub(crate) struct MappedMemory(Arc<MappedPages>);
 
 impl MappedMemory {
     /// Allocates the pages. The caller's memory cgroup and `user` are charged.
@@ -117,7 +117,7 @@ impl MappedMemory {
     /// `ENOMEM`, also above the user's limit.
     pub(crate) fn new(user: &User) -> Result<Self> {
         let charge = user.hold(Item::ModuleMemory, allocation(PAGE_SIZE).saturating_mul(3));
-        let pages = Pages {
+        let pages = MappedPages {
             _charge: charge.map_err(|_| ENOMEM)?,
             ring: SharedPage::new()?,
             events: SharedPage::new()?,
@@ -185,7 +185,7 @@ static MAPPING: MappingOps = MappingOps(bindings::vm_operations_struct {
 unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
     // SAFETY: By the safety requirement the pointer is that of `map`. The mapping that was copied
     // has a reference, which is not dropped here.
-    let pages = unsafe { <Arc<Pages> as ForeignOwnable>::borrow((*vma).vm_private_data) };
+    let pages = unsafe { <Arc<MappedPages> as ForeignOwnable>::borrow((*vma).vm_private_data) };
     // The copy has the same pointer, and a reference of its own from now on.
     let _ = Arc::from(pages).into_foreign();
 }
@@ -199,7 +199,7 @@ unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
 unsafe extern "C" fn close(vma: *mut bindings::vm_area_struct) {
     // SAFETY: By the safety requirement the pointer is that of `map`, and the mapping has a
     // reference.
-    drop(unsafe { <Arc<Pages> as ForeignOwnable>::from_foreign((*vma).vm_private_data) });
+    drop(unsafe { <Arc<MappedPages> as ForeignOwnable>::from_foreign((*vma).vm_private_data) });
 }
 
 /// Refuses rights that an area does not give, now and for a later `mprotect`.

@@ -85,24 +85,24 @@ impl Command<'_> {
     /// # Errors
     ///
     /// `ENOBUFS` without such a group, or if its buffers are used up.
-    pub(crate) fn select(&self, group: u16) -> Result<Buffer<'_>> {
+    pub(crate) fn select(&self, group: u16) -> Result<SelectedBuffer<'_>> {
         let mut raw = bindings::kdapl_uring_buffer::default();
         // SAFETY: By the type invariant.
         let result = unsafe {
             bindings::kdapl_helper_uring_select(self.raw.as_ptr(), group, self.flags, &raw mut raw)
         };
         kernel::error::to_result(result)?;
-        Ok(Buffer { command: self, raw })
+        Ok(SelectedBuffer { command: self, raw })
     }
 }
 
 /// A provided buffer that was selected. The drop gives it back.
-pub(crate) struct Buffer<'a> {
+pub(crate) struct SelectedBuffer<'a> {
     command: &'a Command<'a>,
     raw: bindings::kdapl_uring_buffer,
 }
 
-impl Buffer<'_> {
+impl SelectedBuffer<'_> {
     /// Returns the address in the process's memory, and the length in bytes. Neither is validated.
     pub(crate) fn place(&self) -> (u64, u64) {
         (self.raw.address, self.raw.length)
@@ -134,7 +134,7 @@ impl Buffer<'_> {
     }
 }
 
-impl Drop for Buffer<'_> {
+impl Drop for SelectedBuffer<'_> {
     fn drop(&mut self) {
         let _ = self.put(0);
     }

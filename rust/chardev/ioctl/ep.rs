@@ -14,8 +14,8 @@ use crate::{
     dat::{
         ep::{
             with_attributes,
-            Attr,
             Ep,
+            EpAttr,
             EpChange,
             Handles, //
         },
@@ -42,8 +42,8 @@ fn find_in_any_state(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
     Ok(ep)
 }
 
-fn attr_in(message: &uapi::kdapl_ep_attr) -> Attr {
-    let mut attr = Attr::default();
+fn attr_in(message: &uapi::kdapl_ep_attr) -> EpAttr {
+    let mut attr = EpAttr::default();
     macro_rules! copy {
         ($($name:ident: $bit:ident,)+) => {
             $(attr.$name = message.$name;)+
@@ -54,7 +54,7 @@ fn attr_in(message: &uapi::kdapl_ep_attr) -> Attr {
 }
 
 /// Converts the attributes that `mask` names. The others are 0.
-fn attr_out(attr: &Attr, mask: u64) -> uapi::kdapl_ep_attr {
+fn attr_out(attr: &EpAttr, mask: u64) -> uapi::kdapl_ep_attr {
     let mut message = uapi::kdapl_ep_attr::default();
     macro_rules! copy {
         ($($name:ident: $bit:ident,)+) => {

@@ -13,9 +13,9 @@ use crate::{
         base::Segment,
         prelude::*,
         srq::{
-            Attr,
             Receive,
             Srq, //
+            SrqAttr,
         },
     },
     sys::uapi::{
@@ -35,7 +35,7 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_srq_create) -> C
     if message.low_watermark != 0 {
         return Err(DatError::Invalid(Arg::Attr).into());
     }
-    let attr = Attr {
+    let attr = SrqAttr {
         max_recv_dtos: message.max_recv_dtos,
         max_recv_iov: message.max_recv_iov,
     };

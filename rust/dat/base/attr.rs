@@ -25,7 +25,7 @@ use kernel::page::PAGE_SIZE;
 const MAX_EVD_QLEN: u32 = 32_768;
 
 /// Attributes that are known when an adapter is opened: a part of `DAT_IA_ATTR`.
-pub(crate) struct Attr {
+pub(crate) struct IaAttr {
     pub(crate) adapter_name: [u8; NAME_LEN],
     pub(crate) netdev_name: [u8; NAME_LEN],
     pub(crate) address: SockAddr,
@@ -60,7 +60,7 @@ pub(crate) struct Attr {
     pub(crate) max_private_data: (u32, u32, u32),
 }
 
-impl Attr {
+impl IaAttr {
     /// Collects the attributes of an adapter on a port of `device`, whose own address is `own`.
     /// Numbers of objects are those that the user of the calling process may have.
     ///

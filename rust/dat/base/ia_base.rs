@@ -3,7 +3,7 @@
 //! Properties of an Interface Adapter that all its objects use: device, attributes, network
 //! namespace, credentials, and the cgroup and user that are charged.
 
-use super::attr::Attr;
+use super::attr::IaAttr;
 use crate::{
     dat::prelude::*,
     model::{
@@ -69,7 +69,7 @@ pub(in crate::dat) struct IaPlace {
 #[pin_data]
 pub(crate) struct IaBase {
     handle: Handle,
-    attr: Attr,
+    attr: IaAttr,
     /// The adapter's own address, which `attr` has too.
     own: PortAddress,
     choice: Choice,
@@ -127,7 +127,7 @@ impl IaBase {
         Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,
-                attr: Attr::new(&device, port, &own),
+                attr: IaAttr::new(&device, port, &own),
                 own,
                 choice,
                 identity: Identity::current_in(net.clone()),
@@ -151,7 +151,7 @@ impl IaBase {
     }
 
     /// Returns the attributes of the Interface Adapter.
-    pub(crate) fn attr(&self) -> &Attr {
+    pub(crate) fn attr(&self) -> &IaAttr {
         &self.attr
     }
 

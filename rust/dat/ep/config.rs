@@ -13,7 +13,7 @@ mod reset;
 pub(crate) use self::{
     attr::{
         with_attributes,
-        Attr,
+        EpAttr,
         Qos, //
     },
     change::{

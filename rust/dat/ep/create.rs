@@ -2,7 +2,7 @@
 
 //! Creates Endpoints.
 
-use super::{Attr, Ep, EpContext, Inner, Parts, PastLives, Preposted, Shares};
+use super::{Ep, EpAttr, EpContext, Inner, Parts, PastLives, Preposted, Shares};
 use crate::{
     dat::{
         base::{
@@ -48,9 +48,9 @@ impl Ep {
     pub(in crate::dat) fn create(
         context: &Arc<EpContext>,
         parts: Parts,
-        attr: Option<Attr>,
-    ) -> DatResult<(u64, Attr)> {
-        let attr = Attr::resolve(attr, context.ia.attr())?;
+        attr: Option<EpAttr>,
+    ) -> DatResult<(u64, EpAttr)> {
+        let attr = EpAttr::resolve(attr, context.ia.attr())?;
         parts.check_zone()?;
         let configuration = parts.configuration();
         let this = Self::build(
@@ -67,7 +67,7 @@ impl Ep {
     pub(super) fn build(
         context: &Arc<EpContext>,
         parts: Parts,
-        attr: Attr,
+        attr: EpAttr,
         phase: Phase,
         flags: Flags,
     ) -> DatResult<Arc<Self>> {

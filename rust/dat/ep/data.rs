@@ -35,7 +35,7 @@ pub(super) use self::{
     shared::{
         receive_slots,
         Kept,
-        SharedReceives, //
+        SrqReceives, //
     },
     streams::{
         Plan,

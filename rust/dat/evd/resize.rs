@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     dat::{
-        base::Attr,
+        base::IaAttr,
         prelude::*, //
     },
     model::{
@@ -77,7 +77,7 @@ impl Evd {
     /// * INVALID_STATE if more events are queued or pending than the new queue length allows;
     /// * INVALID_STATE (EVD waiter) if a thread waits for more events than that;
     /// * INSUFFICIENT_RESOURCES (memory) without memory, or above the user's limit.
-    pub(crate) fn resize(self: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
+    pub(crate) fn resize(self: &Arc<Self>, ia: &IaAttr, qlen: i32) -> DatResult<u32> {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(&self.context.user, qlen)?;
         let mut consumer = self.consumer.lock();

@@ -18,6 +18,7 @@ use crate::{
         cno::Agent,
         ep::{
             self,
+            EpAttr,
             EpChange,
             Handles, //
         },
@@ -29,7 +30,7 @@ use crate::{
         lmr,
         prelude::*,
         rmr::BindArguments,
-        srq, //
+        srq::SrqAttr, //
     },
     rdma::{
         kernel_memory::KernelMemory,
@@ -287,7 +288,7 @@ impl Ia {
     ///
     /// - INVALID_HANDLE (PZ).
     /// - Errors of [`Srq::create`].
-    pub(crate) fn create_srq(&self, pz: u64, attr: srq::Attr) -> DatResult<u64> {
+    pub(crate) fn create_srq(&self, pz: u64, attr: SrqAttr) -> DatResult<u64> {
         let pz = self.use_pz(pz)?;
         let async_evd = &self.passive.endpoints.async_evd;
         Srq::create(&self.base, async_evd, self.srqs(), pz, attr)
@@ -306,8 +307,8 @@ impl Ia {
     pub(crate) fn create_ep(
         &self,
         handles: &Handles,
-        attr: Option<ep::Attr>,
-    ) -> DatResult<(u64, ep::Attr)> {
+        attr: Option<EpAttr>,
+    ) -> DatResult<(u64, EpAttr)> {
         Ep::create(
             &self.passive.endpoints,
             self.use_parts(handles, ep::PARTS)?,
@@ -321,7 +322,7 @@ impl Ia {
     ///
     /// - Errors of [`Ia::create_ep`] for handles.
     /// - Errors of [`Ep::modify`].
-    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &EpChange) -> DatResult<ep::Attr> {
+    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &EpChange) -> DatResult<EpAttr> {
         ep.modify(change, self.use_parts(&change.handles, change.parts)?)
     }
 }

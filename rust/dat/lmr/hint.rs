@@ -3,7 +3,7 @@
 //! Length and alignment of regions that suit a device: `dat_ia_memtype_hint`.
 
 use crate::dat::{
-    base::Attr,
+    base::IaAttr,
     prelude::*, //
 };
 use kernel::page::PAGE_SIZE;
@@ -22,7 +22,7 @@ pub(crate) struct Hint {
 /// # Errors
 ///
 /// LENGTH_ERROR if the length is 0, or no number of whole pages.
-pub(in crate::dat) fn hint(attr: &Attr, length: u64) -> DatResult<Hint> {
+pub(in crate::dat) fn hint(attr: &IaAttr, length: u64) -> DatResult<Hint> {
     let alignment = PAGE_SIZE as u64;
     let whole = match length {
         0 => None,

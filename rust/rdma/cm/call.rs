@@ -57,7 +57,7 @@ enum Caller {
     Cancelled,
 }
 
-/// Fields of [`Call`] protected by its lock.
+/// Fields of [`CallOut`] protected by its lock.
 struct Inner {
     caller: Caller,
     qp: Option<Arc<dyn KeptAlive>>,
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Implements [`Call::has_just_begun`].
+    /// Implements [`CallOut::has_just_begun`].
     fn has_just_begun(&self) -> bool {
         match self.caller {
             Caller::Thread(_, since) => since.elapsed().as_millis() < ACCEPT_TIMEOUT_MS,
@@ -76,14 +76,14 @@ impl Inner {
 
 /// The call on one ID that passes the number of a queue pair to `rdma_cm`: a connect or an accept.
 #[pin_data]
-pub(super) struct Call {
+pub(super) struct CallOut {
     /// Whether the event that reports the outcome is still to come.
     pending: Atomic<bool>,
     #[pin]
     inner: Mutex<Inner>,
 }
 
-impl Call {
+impl CallOut {
     /// Creates the state without a call.
     pub(super) fn new() -> impl PinInit<Self> {
         let inner = Inner {
@@ -102,7 +102,7 @@ impl Call {
         self.pending.load(Acquire)
     }
 
-    /// Marks the call as begun, and keeps the queue pair until [`Call::release`].
+    /// Marks the call as begun, and keeps the queue pair until [`CallOut::release`].
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@
 
 use super::{
     borrowed::IdRef,
-    call::Call,
+    call::CallOut,
     deferred_destroy::DeferredDestroy,
     request::NewId,
     Event,
@@ -56,7 +56,7 @@ pub(super) struct Context {
     over: Atomic<bool>,
     /// The connect or accept over iWARP.
     #[pin]
-    call: Call,
+    call: CallOut,
     /// The user that the ID is accounted to, and the list for an ID without an owner.
     user: UserId,
     lingering: Arc<DeferredDestroy>,
@@ -82,7 +82,7 @@ impl Context {
                 connected: Atomic::new(false),
                 asked: Atomic::new(false),
                 over: Atomic::new(false),
-                call <- Call::new(),
+                call <- CallOut::new(),
                 user,
                 lingering,
                 listens: Atomic::new(false),
@@ -93,7 +93,7 @@ impl Context {
     }
 
     /// Returns the connect or accept over iWARP.
-    pub(super) fn call(&self) -> &Call {
+    pub(super) fn call(&self) -> &CallOut {
         &self.call
     }
 

@@ -81,7 +81,7 @@ impl Entry {
 }
 
 /// State of a user on a device.
-struct Account {
+struct UserEntries {
     user: UserId,
     /// Number of connects and accepts without an outcome.
     claims: usize,
@@ -89,7 +89,7 @@ struct Account {
     entries: KVVec<Entry>,
 }
 
-impl Account {
+impl UserEntries {
     fn is_empty(&self) -> bool {
         self.claims == 0 && self.entries.is_empty()
     }
@@ -118,11 +118,11 @@ impl Account {
 
 /// Returns the account of a user, and creates it if necessary. Only users with IDs or calls on the
 /// device have an account.
-fn account(accounts: &mut KVVec<Account>, user: UserId) -> Result<&mut Account> {
+fn account(accounts: &mut KVVec<UserEntries>, user: UserId) -> Result<&mut UserEntries> {
     let place = match accounts.iter().position(|account| account.user == user) {
         Some(place) => place,
         None => {
-            let account = Account {
+            let account = UserEntries {
                 user,
                 claims: 0,
                 entries: KVVec::new(),
@@ -135,8 +135,8 @@ fn account(accounts: &mut KVVec<Account>, user: UserId) -> Result<&mut Account> 
 }
 
 /// Removes an account if it is empty. Returns whether it did.
-fn close_if_empty(accounts: &mut KVVec<Account>, place: usize) -> bool {
-    let is_empty = accounts.get(place).is_some_and(Account::is_empty);
+fn close_if_empty(accounts: &mut KVVec<UserEntries>, place: usize) -> bool {
+    let is_empty = accounts.get(place).is_some_and(UserEntries::is_empty);
     is_empty && accounts.remove(place).is_ok()
 }
 
@@ -170,7 +170,7 @@ pub(in crate::rdma) struct DeferredDestroy {
     /// Accounts by user. `None` once the device is being removed. The lock is not held while an ID
     /// is destroyed, because that waits for handlers.
     #[pin]
-    accounts: Mutex<Option<KVVec<Account>>>,
+    accounts: Mutex<Option<KVVec<UserEntries>>>,
     #[pin]
     answered: Work<DeferredDestroy, ANSWERED>,
     #[pin]

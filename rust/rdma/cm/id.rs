@@ -7,7 +7,7 @@ use super::{
         IdRef,
         LockedId, //
     },
-    call::Call,
+    call::CallOut,
     callback::{
         self,
         Context, //
@@ -298,7 +298,7 @@ impl CmId {
         self.call().has_just_begun()
     }
 
-    fn call(&self) -> &Call {
+    fn call(&self) -> &CallOut {
         self.own.context.call()
     }
 }

@@ -5,7 +5,7 @@
 use crate::{
     compat,
     dat::{
-        base,
+        base::IaAttr,
         prelude::*, //
     },
     model::{
@@ -69,7 +69,7 @@ pub(crate) use with_attributes;
 /// Attributes of an Endpoint. Zero in a number asks for the default, except in the numbers of RDMA
 /// reads, where it means none and [`KDAPL_RDMA_READS_DEFAULT`] asks for the default.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Attr {
+pub(crate) struct EpAttr {
     pub(crate) max_message_size: u64,
     pub(crate) max_rdma_size: u64,
     pub(crate) service_type: u32,
@@ -147,7 +147,7 @@ fn choose_reads(asked: u32, limit: u32) -> DatResult<u32> {
     }
 }
 
-impl Attr {
+impl EpAttr {
     /// Returns the request of a consumer that supplies no attributes.
     fn defaults() -> Self {
         Self {
@@ -180,7 +180,7 @@ impl Attr {
     /// - INVALID_PARAMETER (attributes) beyond the adapter's limits, or for impossible completion
     ///   flags.
     /// - MODEL_NOT_SUPPORTED for an unknown service type or quality of service.
-    pub(in crate::dat::ep) fn resolve(asked: Option<Self>, ia: &base::Attr) -> DatResult<Self> {
+    pub(in crate::dat::ep) fn resolve(asked: Option<Self>, ia: &IaAttr) -> DatResult<Self> {
         let asked = asked.unwrap_or_else(Self::defaults);
         if asked.service_type != 0 {
             return Err(Kind::ModelNotSupported.into());
@@ -226,7 +226,7 @@ impl Attr {
             Direction::Receive => WakeMode::of_receives(self.recv_completion_flags),
             Direction::Request => WakeMode::of_requests(self.request_completion_flags),
         };
-        // The flags were checked by [`Attr::resolve`].
+        // The flags were checked by [`EpAttr::resolve`].
         mode.unwrap_or(WakeMode::Threshold)
     }
 

@@ -5,7 +5,7 @@
 use crate::dat::{
     ep::{
         with_attributes,
-        Attr,
+        EpAttr,
         Handles, //
     },
     prelude::*, //
@@ -21,7 +21,7 @@ pub(crate) struct EpChange {
     /// Bits of `DAT_EP_PARAM_MASK` of the attributes that change.
     pub(in crate::dat::ep) mask: u64,
     /// New values of those attributes.
-    pub(in crate::dat::ep) attr: Attr,
+    pub(in crate::dat::ep) attr: EpAttr,
 }
 
 /// Bits of the objects that an Endpoint uses.
@@ -49,7 +49,7 @@ impl EpChange {
     ///
     /// - INVALID_PARAMETER (mask) for a mask with other bits.
     /// - INVALID_HANDLE (PZ) for a Protection Zone of 0: it can be replaced, but not removed.
-    pub(crate) fn new(mask: u64, handles: &Handles, attr: Attr) -> DatResult<Self> {
+    pub(crate) fn new(mask: u64, handles: &Handles, attr: EpAttr) -> DatResult<Self> {
         if mask & !changeable() != 0 {
             return Err(DatError::Invalid(Arg::Mask));
         }

@@ -14,8 +14,8 @@ use crate::{
             receive_slots,
             receives,
             requests,
-            Attr,
             Ep,
+            EpAttr,
             EpChange,
             EpContext,
             EpQp,
@@ -54,7 +54,7 @@ struct NewSlots {
 
 impl NewSlots {
     /// Allocates the slots that an Endpoint with these attributes needs.
-    fn new(context: &EpContext, attr: &Attr, srq: Option<&Srq>) -> DatResult<Self> {
+    fn new(context: &EpContext, attr: &EpAttr, srq: Option<&Srq>) -> DatResult<Self> {
         let flags = GFP_KERNEL_ACCOUNT;
         Ok(Self {
             requests: requests(attr.max_request_dtos, context, flags)?,
@@ -85,7 +85,7 @@ impl Ep {
     pub(in crate::dat::ep) fn make_qp(
         self: &Arc<Self>,
         parts: &QpParts,
-        attr: &Attr,
+        attr: &EpAttr,
         shares: &Arc<Shares>,
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
@@ -113,7 +113,7 @@ impl Ep {
     fn make_another_qp(
         self: &Arc<Self>,
         parts: &QpParts,
-        attr: &Attr,
+        attr: &EpAttr,
     ) -> DatResult<(Arc<EpQp>, Option<Arc<Shares>>)> {
         let kept = {
             let inner = self.inner.lock();
@@ -155,14 +155,14 @@ impl Ep {
         self: &Arc<Self>,
         change: &EpChange,
         mut new: Parts,
-    ) -> DatResult<Attr> {
+    ) -> DatResult<EpAttr> {
         // Objects that were replaced, or not put in place, are dropped after the locks.
         let mut qp;
         let old;
         let attr = {
             let past_lives = self.past_lives.lock();
             let (attr, next) = self.plan(change, &new)?;
-            let attr = Attr::resolve(Some(attr), self.context.ia.attr())?;
+            let attr = EpAttr::resolve(Some(attr), self.context.ia.attr())?;
             self.check_receives(&self.preposted.lock(), &attr, &new)?;
             // The driver, and memory of a full cgroup, may take long. Handlers of `rdma_cm` wait
             // for `preposted`, so it is not held meanwhile. The removal of the device waits for
@@ -191,7 +191,7 @@ impl Ep {
     }
 
     /// Checks that the receives that wait for a connection fit the new attributes and objects.
-    fn check_receives(&self, preposted: &Preposted, attr: &Attr, new: &Parts) -> DatResult {
+    fn check_receives(&self, preposted: &Preposted, attr: &EpAttr, new: &Parts) -> DatResult {
         if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
             return Err(DatError::Invalid(Arg::Attr));
         }
@@ -208,7 +208,7 @@ impl Ep {
     ///
     /// INVALID_STATE with the state's subtype once connecting, or (watermark) for another EVD for
     /// receives while the Endpoint has a high watermark.
-    fn plan(&self, change: &EpChange, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
+    fn plan(&self, change: &EpChange, new: &Parts) -> DatResult<(EpAttr, Option<QpParts>)> {
         let inner = self.inner.lock();
         step(inner.phase, Call::Configured.into())?;
         if inner.watch.is_some() && inner.parts.moves_receives(new) {
@@ -228,7 +228,7 @@ impl Ep {
     fn reconfigure(
         self: &Arc<Self>,
         new: &mut Parts,
-        attr: Attr,
+        attr: EpAttr,
         qp: &mut Option<(Arc<EpQp>, Option<Arc<Shares>>)>,
         new_slots: Option<NewSlots>,
         past_lives: &PastLives,

@@ -6,8 +6,8 @@ use crate::{
     dat::{
         base::PrivateData,
         ep::{
-            Attr,
             Ep,
+            EpAttr,
             Handles, //
         },
     },
@@ -27,7 +27,7 @@ pub(crate) struct Param {
     pub(crate) remote: SockAddr,
     pub(crate) remote_qual: u64,
     pub(crate) qp_num: u32,
-    pub(crate) attr: Attr,
+    pub(crate) attr: EpAttr,
 }
 
 /// Status that [`Ep::status`] returns.

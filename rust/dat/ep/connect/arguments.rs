@@ -5,7 +5,7 @@
 use crate::{
     dat::{
         base::{
-            Attr,
+            IaAttr,
             PrivateData, //
         },
         ep::{
@@ -37,7 +37,7 @@ impl ConnectArguments {
     /// - The error of the deadline.
     /// - INVALID_PARAMETER (size of the private data) for more than a request carries.
     /// - MODEL_NOT_SUPPORTED for an unknown quality of service, or if several paths are required.
-    pub(crate) fn examine(&self, ia: &Attr) -> DatResult<Connect> {
+    pub(crate) fn examine(&self, ia: &IaAttr) -> DatResult<Connect> {
         let multipath = match self.flags {
             0 => false,
             uapi::KDAPL_CONNECT_MULTIPATH_REQUESTED => true,

@@ -5,8 +5,8 @@
 use crate::{
     dat::{
         ep::{
-            Attr,
             Ep,
+            EpAttr,
             EpContext,
             Parts, //
         },
@@ -30,7 +30,7 @@ impl Ep {
         context: &Arc<EpContext>,
         flags: Flags,
     ) -> DatResult<Arc<Self>> {
-        let attr = Attr::resolve(None, context.ia.attr())?;
+        let attr = EpAttr::resolve(None, context.ia.attr())?;
         let phase = Phase::Tentative(Configuration::Incomplete);
         Self::build(
             context,

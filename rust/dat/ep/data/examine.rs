@@ -6,8 +6,8 @@ use super::Post;
 use crate::{
     dat::{
         ep::{
-            Attr,
             Ep,
+            EpAttr,
             EpQp,
             Inner, //
         },
@@ -101,7 +101,7 @@ pub(super) fn check_length(dto: &Dto, qp: &EpQp) -> DatResult {
 }
 
 /// Returns the number of segments that the attributes allow.
-fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
+fn iov_limit(attr: &EpAttr, operation: Operation) -> u32 {
     match operation {
         Operation::Receive => attr.max_recv_iov,
         Operation::RdmaRead => attr.max_rdma_read_iov,

@@ -16,8 +16,8 @@ use crate::{
             Segment, //
         },
         ep::{
-            Attr,
             Ep,
+            EpAttr,
             EpContext,
             Inner, //
         },
@@ -77,7 +77,7 @@ impl Named {
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(in crate::dat::ep) fn new(
         context: &EpContext,
-        attr: &Attr,
+        attr: &EpAttr,
         srq: Option<&Srq>,
         flags: Flags,
     ) -> DatResult<Self> {

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     dat::{
         ep::{
-            Attr,
             Ep,
+            EpAttr,
             EpContext,
             LAST_RECEIVE, //
         },
@@ -81,7 +81,7 @@ struct AfterLast {
 }
 
 /// State of the receives that a connection takes from an SRQ.
-pub(in crate::dat::ep) struct SharedReceives {
+pub(in crate::dat::ep) struct SrqReceives {
     /// Whether the QP may take receives, or completions of those may be queued.
     are_expected: bool,
     /// Mark after the last receive. Set by the driver's report, or by the time-out in its place.
@@ -90,7 +90,7 @@ pub(in crate::dat::ep) struct SharedReceives {
     pause: u32,
 }
 
-impl SharedReceives {
+impl SrqReceives {
     /// The state without a connection.
     pub(in crate::dat::ep) const fn none() -> Self {
         Self {
@@ -129,7 +129,7 @@ impl SharedReceives {
 pub(in crate::dat::ep) fn receive_slots(
     srq: Option<&Srq>,
     context: &EpContext,
-    attr: &Attr,
+    attr: &EpAttr,
 ) -> u32 {
     match srq {
         None => attr.max_recv_dtos,
@@ -300,7 +300,7 @@ impl WorkItem<LAST_RECEIVE> for Ep {
         };
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
-            inner.shared_receives = SharedReceives::none();
+            inner.shared_receives = SrqReceives::none();
             this.awaits_last_receive.swap(false);
             if let Some(shares) = &inner.shares {
                 shares.set_taken_all(is_sure);

@@ -10,7 +10,7 @@ use crate::{
     dat::{
         base::IaBase,
         ep::{
-            Attr,
+            EpAttr,
             Parts,
             QpParts, //
         },
@@ -82,7 +82,7 @@ impl Plan {
         parts: &Parts,
         new: &Parts,
         own: &Streams,
-        attr: &Attr,
+        attr: &EpAttr,
     ) -> DatResult<Self> {
         let (receives, requests) = parts.evds_with(new);
         let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
@@ -175,7 +175,7 @@ impl Shares {
     pub(in crate::dat::ep) fn take(
         parts: &QpParts,
         ia: &IaBase,
-        attr: &Attr,
+        attr: &EpAttr,
     ) -> DatResult<Arc<Self>> {
         let notify = match parts.recv_evd.discards() {
             true => Notify::Next,
@@ -193,7 +193,7 @@ impl Shares {
         srq: &Arc<Srq>,
         parts: &QpParts,
         ia: &IaBase,
-        attr: &Attr,
+        attr: &EpAttr,
         notify: Notify,
     ) -> DatResult<Self> {
         // No reference to the device is held here: this waits for a resize of the queue.
@@ -210,7 +210,7 @@ impl Shares {
     fn take_own(
         parts: &QpParts,
         device: &Arc<Device>,
-        attr: &Attr,
+        attr: &EpAttr,
         notify: Notify,
     ) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_send_wr());
@@ -303,7 +303,7 @@ impl Shares {
 ///
 /// Over iWARP these are all: software iWARP does not distinguish solicited ones, and would notify
 /// of none.
-pub(in crate::dat::ep) fn notify(attr: &Attr, device: &Device) -> Notify {
+pub(in crate::dat::ep) fn notify(attr: &EpAttr, device: &Device) -> Notify {
     match attr.mode(Direction::Receive) {
         WakeMode::Solicited if !device.is_iwarp() => Notify::Solicited,
         WakeMode::Solicited | WakeMode::Threshold | WakeMode::Unsignalled => Notify::Next,

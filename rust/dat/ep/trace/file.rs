@@ -8,13 +8,15 @@
 use super::{
     super::{
         Ep,
-        Inner,
-        SlotStorage, //
+        Inner, //
     },
     now, //
 };
 use crate::{
-    dat::prelude::*,
+    dat::{
+        base::SlotStorage,
+        prelude::*, //
+    },
     model::{
         dto::{
             DtoSlots,

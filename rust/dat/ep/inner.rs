@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! State of an Endpoint that its lock protects.
+
+use super::{
+    connect::{
+        Connection,
+        HeldQueue, //
+    },
+    data::{
+        receive_slots,
+        Named,
+        Plan,
+        RecvWatch,
+        Registrations,
+        Shares,
+        SrqReceives,
+        Streams, //
+    },
+    effects::PendingEffects,
+    trace::Trace,
+    EpAttr,
+    EpContext,
+    EpQp,
+    Parts, //
+};
+use crate::{
+    dat::{
+        base::{
+            slots,
+            InUse,
+            SlotStorage, //
+        },
+        evd::Demand,
+        prelude::*,
+        srq::Holder, //
+    },
+    model::{
+        dto::DtoSlots,
+        ep::Phase,
+        requests::Requests,
+        traffic::Traffic, //
+    },
+    sys::user::ChargedArray,
+};
+use kernel::alloc::Flags;
+
+/// Allocates slots for `count` receives in flight.
+pub(super) fn receives(
+    count: u32,
+    context: &EpContext,
+    flags: Flags,
+) -> DatResult<DtoSlots<SlotStorage>> {
+    Ok(DtoSlots::new(slots(context.ia.user(), count, flags)?))
+}
+
+/// Allocates slots for `count` requests in flight.
+pub(super) fn requests(
+    count: u32,
+    context: &EpContext,
+    flags: Flags,
+) -> DatResult<Requests<SlotStorage>> {
+    let device = context.ia.device();
+    let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
+    Ok(Requests::new(
+        slots(context.ia.user(), count, flags)?,
+        unsignalled,
+    ))
+}
+
+/// Fields of [`Ep`](super::Ep) protected by its lock.
+pub(super) struct Inner {
+    pub(super) phase: Phase,
+    /// Phase in which the Endpoint was freed.
+    pub(super) freed_in: Option<Phase>,
+    /// PZ and EVDs; empty once freed.
+    pub(super) parts: Parts,
+    /// Completion streams on its EVDs.
+    pub(super) streams: Streams,
+    pub(super) attr: EpAttr,
+    /// `None` while unconfigured, once freed, or once the device is gone.
+    pub(super) qp: Option<Arc<EpQp>>,
+    /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
+    pub(super) shares: Option<Arc<Shares>>,
+    pub(super) requests: Requests<SlotStorage>,
+    /// Slots of receives. With a Shared Receive Queue (SRQ): slots of completed receives whose
+    /// events are not reported yet.
+    pub(super) receives: DtoSlots<SlotStorage>,
+    pub(super) registrations: Registrations,
+    /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
+    /// kernel module.
+    pub(super) named: Named,
+    pub(super) shared_receives: SrqReceives,
+    pub(super) connection: Connection,
+    /// DTOs that have completed since the creation.
+    pub(super) traffic: Traffic,
+    /// Receives to report after ESTABLISHED. `demand` is set while there are any.
+    pub(super) held: HeldQueue,
+    /// Counts the held receives at the SRQ; `None` without an SRQ.
+    pub(super) holder: Option<Holder>,
+    /// Number of resets. Work requests carry its low bits.
+    pub(super) life: u32,
+    /// Effects that the work item has not carried out yet.
+    pub(super) pending_effects: Option<PendingEffects>,
+    /// Number of receives in `Ep::preposted`; `None` once receives are posted to the QP at once.
+    pub(super) preposted_count: Option<u32>,
+    /// Keeps the work items of both EVDs draining while set.
+    pub(super) demand: Option<(Demand, Demand)>,
+    /// High watermarks, if some are set.
+    pub(super) watch: Option<KBox<RecvWatch>>,
+    pub(super) trace: Trace,
+}
+
+impl Inner {
+    pub(super) fn new(
+        context: &EpContext,
+        parts: Parts,
+        attr: EpAttr,
+        phase: Phase,
+        flags: Flags,
+    ) -> DatResult<Self> {
+        let parts_srq = parts.srq.as_ref().map(InUse::object);
+        let streams = context.evds.arrange(|| {
+            Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
+        })?;
+        Ok(Self {
+            phase,
+            freed_in: None,
+            parts,
+            streams,
+            attr,
+            qp: None,
+            shares: None,
+            requests: requests(attr.max_request_dtos, context, flags)?,
+            receives: receives(
+                receive_slots(parts_srq.as_deref(), context, &attr),
+                context,
+                flags,
+            )?,
+            shared_receives: SrqReceives::none(),
+            registrations: Registrations::none(),
+            named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
+            connection: Connection::none(context.ia.attr().address),
+            traffic: Traffic::default(),
+            held: HeldQueue::new(ChargedArray::empty()),
+            holder: None,
+            life: 0,
+            pending_effects: None,
+            preposted_count: Some(0),
+            demand: None,
+            watch: None,
+            trace: Trace::new(flags)?,
+        })
+    }
+
+    /// Returns the number of receives that are posted and have not completed.
+    pub(super) fn receives_outstanding(&self) -> u32 {
+        self.receives
+            .outstanding()
+            .saturating_add(self.preposted_count.unwrap_or(0))
+    }
+}
