@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 tests! {
-    #[Link, Transport]
+    #[Transport]
     measures, 240, "kdapl-bmi measures round trips, throughput and lists; for people and as JSON";
     errors, 60, "kdapl-bmi says what is wrong with its arguments, its address and its peer";
     c_consumer, 120, "A C program makes each call of bmi.h, and gets the results that it documents";
