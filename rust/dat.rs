@@ -101,6 +101,7 @@
 //! read or set. No thread waits under it.
 //!
 //! In `period_lock` (`helpers/workqueue.c`) only `cpus_read_lock()` is taken.
+//!
 //! io_uring holds the lock of its ring while a command is issued, runs or is cancelled, above all
 //! of these.
 //!

@@ -28,13 +28,17 @@ int main(int argc, char **argv) /* DEVICE [ADDRESS]; without ADDRESS it serves *
 	DAT_EVENT cr;
 	DAT_HANDLE async = DAT_HANDLE_NULL, ia, evd, pz, ep, lmr, psp;
 
+	if (argc < 2)
+		errx(2, "usage: %s DEVICE [ADDRESS]", argv[0]);
+	if (argc > 2 && !inet_pton(AF_INET, argv[2], &peer.sin_addr))
+		errx(2, "%s is not an IPv4 address", argv[2]);
 	MUST(dat_ia_open(argv[1], 8, &async, &ia));
 	MUST(dat_evd_create(ia, 16, DAT_HANDLE_NULL, kinds, &evd));
 	MUST(dat_pz_create(ia, &pz));
 	MUST(dat_ep_create(ia, pz, evd, evd, evd, NULL, &ep));
 	MUST(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, 6, pz, DAT_MEM_PRIV_ALL_FLAG,
 			    DAT_VA_TYPE_VA, &lmr, &segment.lmr_context, NULL, NULL, NULL));
-	if (argc > 2 && inet_pton(AF_INET, argv[2], &peer.sin_addr)) {
+	if (argc > 2) {
 		MUST(dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&peer, 7176, DAT_TIMEOUT_INFINITE, 0,
 				    NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 		next(evd); /* ESTABLISHED */

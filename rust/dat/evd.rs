@@ -72,8 +72,8 @@ pub(super) use self::{
     receives::ReceiveReports,
     share::CqShare,
     stream::{
-        CompletionStream, //
-        JoinPermit,
+        CompletionStream,
+        JoinPermit, //
     },
 };
 

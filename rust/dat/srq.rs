@@ -19,8 +19,8 @@ pub(crate) use self::post::Receive;
 pub(in crate::dat) use self::{
     hold::Holder,
     member::{
-        Membership, //
-        TakenReceive,
+        Membership,
+        TakenReceive, //
     },
     pool::PoolUse,
 };

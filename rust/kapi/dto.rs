@@ -14,9 +14,9 @@ use crate::{
         base::Segment,
         ep::{
             Ep,
-            NotPosted, //
+            NotPosted,
             Operands,
-            Post,
+            Post, //
         },
         prelude::*, //
     },

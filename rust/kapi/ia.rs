@@ -7,8 +7,8 @@ use super::{
         count,
         export,
         raw_address,
-        CText, //
-        Out,
+        CText,
+        Out, //
     },
     region::MEM_TYPES,
     registry::Adapter, //

@@ -18,8 +18,8 @@ use crate::{
         prelude::*,
         srq::{
             Receive,
-            Srq, //
-            SrqAttr,
+            Srq,
+            SrqAttr, //
         },
     },
     model::handle::KernelHandle,

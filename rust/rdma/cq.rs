@@ -12,8 +12,8 @@ use super::{
     device::Device,
     leak::unless_destroyed,
     wc::{
-        Wc, //
-        WcBatch,
+        Wc,
+        WcBatch, //
     },
 };
 use core::{

@@ -30,8 +30,9 @@ fn inject_fault<T>(capacity: usize) -> Result<(), AllocError> {
 ///
 /// Context: as `flags` allow.
 pub(crate) fn with_capacity<T>(capacity: usize, flags: Flags) -> Result<KVVec<T>, AllocError> {
-    inject_fault::<T>(capacity)?;
-    KVVec::with_capacity(capacity, flags)
+    let mut vector = KVVec::new();
+    reserve(&mut vector, capacity, flags)?;
+    Ok(vector)
 }
 
 /// Allocates a vector of `count` copies of a value.

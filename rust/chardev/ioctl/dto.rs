@@ -11,8 +11,8 @@ use super::{
         TakenEvents, //
     },
     zero,
-    CallFailure, //
-    CallResult,
+    CallFailure,
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,

@@ -6,8 +6,8 @@ use super::{
     address_out,
     zero,
     zeros,
-    CallFailure, //
-    CallResult,
+    CallFailure,
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,

@@ -14,8 +14,8 @@ use crate::{
         prelude::*,
         srq::{
             Receive,
-            Srq, //
-            SrqAttr,
+            Srq,
+            SrqAttr, //
         },
     },
     sys::uapi::{

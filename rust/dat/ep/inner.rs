@@ -90,7 +90,7 @@ pub(super) struct Inner {
     /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
     /// kernel module.
     pub(super) named: Named,
-    pub(super) shared_receives: SrqReceives,
+    pub(super) srq_receives: SrqReceives,
     pub(super) connection: Connection,
     /// DTOs that have completed since the creation.
     pub(super) traffic: Traffic,
@@ -137,7 +137,7 @@ impl Inner {
                 context,
                 flags,
             )?,
-            shared_receives: SrqReceives::none(),
+            srq_receives: SrqReceives::none(),
             registrations: Registrations::none(),
             named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
             connection: Connection::none(context.ia.attr().address),

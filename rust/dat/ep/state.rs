@@ -111,9 +111,9 @@ impl Ep {
         inner.phase = phase;
         match phase {
             Phase::Connecting(_) | Phase::Accepting(_) => {
-                inner.shared_receives.begin(inner.parts.srq.is_some());
+                inner.srq_receives.begin(inner.parts.srq.is_some());
                 self.awaits_last_receive
-                    .swap(inner.shared_receives.are_expected());
+                    .swap(inner.srq_receives.are_expected());
                 if let Some(shares) = &inner.shares {
                     shares.set_taken_all(false);
                 }
@@ -122,7 +122,7 @@ impl Ep {
             Phase::Unconnected(_)
             | Phase::Reserved(_)
             | Phase::Passive(_)
-            | Phase::Tentative(_) => inner.shared_receives.end(),
+            | Phase::Tentative(_) => inner.srq_receives.end(),
             Phase::Gated(_)
             | Phase::GatedEnded(_)
             | Phase::Connected(_)
@@ -258,10 +258,7 @@ impl Ep {
             left = effects;
         }
         // Receives flush only after the QP was moved to ERR.
-        if left.qp_error
-            || inner.receives_outstanding() != 0
-            || inner.shared_receives.are_expected()
-        {
+        if left.qp_error || inner.receives_outstanding() != 0 || inner.srq_receives.are_expected() {
             return left;
         }
         if let Ok(effects) = self.advance(inner, Progress::Idle) {

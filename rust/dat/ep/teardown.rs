@@ -294,7 +294,7 @@ impl Ep {
         let receives = inner
             .receives
             .outstanding()
-            .saturating_add(inner.shared_receives.are_expected().into());
+            .saturating_add(inner.srq_receives.are_expected().into());
         left(receives, inner.parts.recv_evd())
             .saturating_add(left(
                 inner.requests.outstanding(),

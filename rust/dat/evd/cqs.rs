@@ -24,8 +24,8 @@ use crate::{
         atomic::AtomicU32,
         cq_room::{
             next_depth,
-            CqReservation, //
-            CqRoom,
+            CqReservation,
+            CqRoom, //
         },
         streams::StreamSet,
         vector::Placement, //

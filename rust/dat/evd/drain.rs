@@ -24,8 +24,8 @@ use crate::{
         ring_size, //
     },
     rdma::wc::{
-        Wc, //
-        WcBatch,
+        Wc,
+        WcBatch, //
     },
 };
 

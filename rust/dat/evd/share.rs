@@ -9,8 +9,8 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::cq_room::{
-        CqReservation, //
-        Mark,
+        CqReservation,
+        Mark, //
     },
     rdma::cq::Cq,
     sys::memcg::Payer,

@@ -32,8 +32,8 @@ use crate::{
         ring_size::BATCH, //
     },
     rdma::wc::{
-        Wc, //
-        WcBatch,
+        Wc,
+        WcBatch, //
     },
     sys::{
         memcg::Payer,

@@ -123,11 +123,8 @@ impl Watcher for Ia {
     fn removed(self: Arc<Self>) {
         self.close_tables();
         let link = self.base.unlink();
-        for step in [Point::hide, Point::await_searches] {
-            self.psps.for_each(|psp| step(psp.point()));
-            self.rsps.for_each(|rsp| step(rsp.point()));
-            self.csps.for_each(|csp| step(csp.point()));
-        }
+        // Never fails: no kill ends this walk.
+        let _ = self.stop_listening(Until::Done);
         self.psps.shutdown_in_place();
         self.rsps.shutdown_in_place();
         self.csps.shutdown_in_place();

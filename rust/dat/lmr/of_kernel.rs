@@ -10,8 +10,8 @@ use super::{
     registration_error,
     Description,
     Lmr,
-    MrKind, //
-    Param,
+    MrKind,
+    Param, //
 };
 use crate::{
     dat::{

@@ -4,9 +4,9 @@
 
 use super::{
     Command,
-    CommandRequest, //
+    CommandRequest,
     Id,
-    Pending,
+    Pending, //
 };
 use kernel::{
     new_mutex,

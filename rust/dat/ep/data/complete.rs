@@ -41,8 +41,8 @@ use crate::{
     },
     rdma::wc::{
         Extra,
-        Wc, //
-        WcStatus,
+        Wc,
+        WcStatus, //
     },
     sys::jiffies::Jiffies,
 };

@@ -7,8 +7,8 @@
 
 use super::{
     examine::check_length,
-    NotPosted, //
-    Post,
+    NotPosted,
+    Post, //
 };
 use crate::{
     dat::{

@@ -26,8 +26,8 @@ use crate::{
         prelude::*,
         srq::{
             Membership,
-            Srq, //
-            TakenReceive,
+            Srq,
+            TakenReceive, //
         },
     },
     model::{
@@ -210,7 +210,7 @@ impl Ep {
 
     /// Expects the report of the last receive, of a QP that was stopped. Context: any.
     pub(in crate::dat::ep) fn expect_last_receive(self: &Arc<Self>) {
-        if !self.inner.lock().shared_receives.are_expected() {
+        if !self.inner.lock().srq_receives.are_expected() {
             return;
         }
         let delay = match self.context.ia.attr().transport {
@@ -241,7 +241,7 @@ impl Ep {
             let is_freed = inner.phase == Phase::Freed;
             (
                 inner.shares.clone(),
-                inner.shared_receives.after_last,
+                inner.srq_receives.after_last,
                 is_freed,
             )
         };
@@ -258,7 +258,7 @@ impl Ep {
                 let mark = shares.receives().mark();
                 AfterLast { mark, is_sure }
             });
-            self.inner.lock().shared_receives.after_last = Some(after_last);
+            self.inner.lock().srq_receives.after_last = Some(after_last);
             shares.receives().has_passed(after_last.mark)
         };
         Shares::end(shares);
@@ -294,13 +294,13 @@ impl WorkItem<LAST_RECEIVE> for Ep {
     /// of the connection.
     fn run(this: Arc<Self>) {
         let TakeLast::Taken { is_sure } = this.take_last() else {
-            let pause = this.inner.lock().shared_receives.next_pause();
+            let pause = this.inner.lock().srq_receives.next_pause();
             this.end_receives_after(pause);
             return;
         };
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
-            inner.shared_receives = SrqReceives::none();
+            inner.srq_receives = SrqReceives::none();
             this.awaits_last_receive.swap(false);
             if let Some(shares) = &inner.shares {
                 shares.set_taken_all(is_sure);

@@ -15,10 +15,10 @@ use crate::{
             QpParts, //
         },
         evd::{
-            CompletionStream, //
+            CompletionStream,
             CqShare,
             Evd,
-            JoinPermit,
+            JoinPermit, //
         },
         prelude::*,
         srq::{

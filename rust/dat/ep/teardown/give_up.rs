@@ -34,7 +34,7 @@ impl Ep {
         }
         let shares = {
             let mut inner = self.inner.lock();
-            inner.shared_receives.end();
+            inner.srq_receives.end();
             inner.give_up_probes();
             inner.shares.take()
         };

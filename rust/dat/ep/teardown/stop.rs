@@ -59,7 +59,7 @@ impl Inner {
             .outstanding()
             .saturating_add(self.requests.outstanding())
             .saturating_add(self.connection.keepalive.probes())
-            .saturating_add(self.shared_receives.are_expected().into())
+            .saturating_add(self.srq_receives.are_expected().into())
     }
 
     /// Returns whether the QP was never connected, and nothing was posted to it. Such a QP has
@@ -156,7 +156,7 @@ impl Ep {
             let mut inner = self.inner.lock();
             let is_unused = inner.has_unused_qp();
             if is_unused {
-                inner.shared_receives.end();
+                inner.srq_receives.end();
             }
             (
                 inner.life,

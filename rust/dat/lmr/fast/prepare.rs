@@ -4,9 +4,9 @@
 
 use super::{
     Fast,
-    FastRegistration, //
+    FastRegistration,
     Inner,
-    Resources,
+    Resources, //
 };
 use crate::{
     dat::{

@@ -3,10 +3,10 @@
 //! Compares the EVDs of a CNO (Consumer Notification Object) with lists.
 
 use crate::rust::model::cno::{
-    EvdSlot, //
+    EvdSlot,
     EvdTable,
     NoFreeSlot,
-    SlotIndex,
+    SlotIndex, //
 };
 use proptest::prelude::*;
 use std::{

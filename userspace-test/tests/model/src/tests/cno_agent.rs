@@ -4,9 +4,9 @@
 
 use crate::rust::model::cno::{
     AgentTrigger,
-    EvdSlot, //
+    EvdSlot,
     EvdTable,
-    SlotIndex,
+    SlotIndex, //
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;

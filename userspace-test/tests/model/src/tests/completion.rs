@@ -6,8 +6,8 @@ use crate::rust::model::{
     completion::{
         notification_for,
         CompletionFlags,
-        Notification, //
-        WakeMode,
+        Notification,
+        WakeMode, //
     },
     event::{
         DtoStatus,

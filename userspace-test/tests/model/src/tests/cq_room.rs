@@ -5,9 +5,9 @@
 
 use crate::rust::model::cq_room::{
     next_depth,
-    CqReservation, //
+    CqReservation,
     CqRoom,
-    Mark,
+    Mark, //
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -7,9 +7,9 @@ use crate::rust::model::{
     dto::{
         Dto,
         DtoResult,
-        DtoSlots, //
+        DtoSlots,
         Scan,
-        Slot,
+        Slot, //
     },
     event::{
         DtoStatus,

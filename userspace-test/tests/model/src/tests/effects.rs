@@ -3,8 +3,8 @@
 //! Tests combined effects of several steps.
 
 use crate::rust::model::ep::{
-    ConnectionEvent, //
-    Effects,
+    ConnectionEvent,
+    Effects, //
 };
 use proptest::prelude::*;
 

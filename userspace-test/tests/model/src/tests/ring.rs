@@ -8,10 +8,10 @@ use crate::rust::model::{
     ring::{
         resize::Resize,
         words_for,
-        Ring, //
+        Ring,
         RingConsumer,
         RingFull,
-        RingProducer,
+        RingProducer, //
     },
 };
 use proptest::prelude::*;

@@ -6,21 +6,21 @@ use crate::rust::model::{
     completion::CompletionFlags,
     dto::{
         Dto,
-        DtoSlots, //
+        DtoSlots,
         Scan,
-        Slot,
+        Slot, //
     },
     ep::{
         Call,
         Close,
-        Configuration, //
+        Configuration,
         FinalEvent,
         GatedSide,
         Input,
         Network,
         Paths,
         Phase,
-        Progress,
+        Progress, //
     },
     event::{
         DtoStatus,

@@ -6,10 +6,10 @@ use crate::rust::model::wait::{
     wait_for,
     ArmResult,
     Doorbell,
-    SleepEnd, //
+    SleepEnd,
     Threshold,
     WaitError,
-    Waiter,
+    Waiter, //
 };
 
 /// Results of the calls of a wait, and the record of the calls.

@@ -16,9 +16,9 @@ use super::{
         },
         ring::{
             words_for,
-            Ring, //
+            Ring,
             RingConsumer,
-            RingProducer,
+            RingProducer, //
         },
     },
 };

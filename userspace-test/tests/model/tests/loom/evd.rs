@@ -7,8 +7,8 @@ use super::super::rust::model::{
     event::Record,
     ring::{
         words_for,
-        Ring, //
-        RingProducer,
+        Ring,
+        RingProducer, //
     },
     wait::{
         ArmResult,

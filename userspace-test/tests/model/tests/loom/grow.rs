@@ -5,9 +5,9 @@
 use super::{
     explore,
     rust::model::cno::{
-        EvdSlot, //
+        EvdSlot,
         EvdTable,
-        SlotIndex,
+        SlotIndex, //
     },
 };
 use loom::{

@@ -9,9 +9,9 @@ use super::super::rust::model::cno::{
         CheckReason,
         CheckedEvd, //
     },
-    EvdSlot, //
+    EvdSlot,
     EvdTable,
-    SlotIndex,
+    SlotIndex, //
 };
 use loom::sync::{
     atomic::{

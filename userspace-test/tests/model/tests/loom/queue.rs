@@ -6,9 +6,9 @@
 use super::{
     explore_some,
     rust::model::cno::{
-        EvdSlot, //
+        EvdSlot,
         EvdTable,
-        SlotIndex,
+        SlotIndex, //
     },
 };
 use loom::{

@@ -12,16 +12,16 @@ use super::{
         cq_room::{CqReservation, CqRoom},
         ring::{
             words_for,
-            Ring, //
-            RingProducer,
+            Ring,
+            RingProducer, //
         },
         wait::{
             wait_for,
             ArmResult,
             Doorbell,
-            SleepEnd, //
+            SleepEnd,
             WaitError,
-            Waiter,
+            Waiter, //
         },
     },
 };

@@ -11,9 +11,9 @@ use super::{
         ring::{
             resize::Resize,
             words_for,
-            Ring, //
+            Ring,
             RingConsumer,
-            RingProducer,
+            RingProducer, //
         },
     },
 };

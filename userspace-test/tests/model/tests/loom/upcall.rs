@@ -10,13 +10,13 @@ use super::{
         event::Record,
         ring::{
             words_for,
-            Ring, //
+            Ring,
             RingConsumer,
-            RingProducer,
+            RingProducer, //
         },
         upcall::{
-            RunnerDecision, //
-            UpcallState,
+            RunnerDecision,
+            UpcallState, //
         },
     },
 };

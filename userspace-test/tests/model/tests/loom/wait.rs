@@ -6,8 +6,8 @@
 mod evd;
 
 use self::evd::{
-    Evd, //
-    TestDoorbell,
+    Evd,
+    TestDoorbell, //
 };
 use super::{
     explore, explore_some,
@@ -15,9 +15,9 @@ use super::{
         wait_for,
         ArmResult,
         Doorbell,
-        SleepEnd, //
+        SleepEnd,
         WaitError,
-        Waiter,
+        Waiter, //
     },
 };
 use loom::{

@@ -7,6 +7,7 @@ use crate::harness::skip;
 use crate::machine::count_of;
 use crate::plain::Plain;
 use anyhow::{ensure, Result};
+use std::process::Command;
 
 tests! {
     readme_program, 60,
@@ -60,6 +61,10 @@ fn readme_c_program(context: &Context) -> Result<()> {
     if context.server_address().is_ipv6() {
         return skip("the program supports IPv4 addresses only");
     }
+    refuses(context, "kdapl-message", &[], "usage: ")?;
+    let malformed = [context.client.device.as_str(), "10.7.0"];
+    refuses(context, "kdapl-message", &malformed, "10.7.0 is not an IPv4 address")?;
+    refuses(context, "kdapl-message", &["nothing0"], "dat_ia_open(")?;
     both_sides(context, "kdapl-message", &[], &["hello"])?;
     if context.client.is_iwarp() {
         // README.md shows private data padded as by RoCE.
@@ -67,6 +72,15 @@ fn readme_c_program(context: &Context) -> Result<()> {
     }
     let connects = documented(README, CONNECTS);
     two_programs(context, ["kdapl-hello", "kdapl-message"], &connects, &["hello"])
+}
+
+/// Checks that a program fails with these arguments, and says why.
+fn refuses(context: &Context, program: &str, arguments: &[&str], reason: &str) -> Result<()> {
+    let run = || Command::new(program).args(arguments).output();
+    let output = context.client.inside(run)??;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(!output.status.success() && text.contains(reason), "{}: {text}", output.status);
+    Ok(())
 }
 
 /// Runs a program on both sides and compares its output.
