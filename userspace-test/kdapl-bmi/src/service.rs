@@ -84,6 +84,15 @@ impl Service {
         self.count(posted);
     }
 
+    /// Posts the last message. It may fail: the client may have ended the connection before this
+    /// side saw that the message has arrived. A client that does not get it reports that itself.
+    fn post_last(&mut self, context: &Context) {
+        match context.send(&self.peer, COMPLETE, &[], self.number | LAST) {
+            Ok(_) => self.outstanding += 1,
+            Err(_) => self.ended = true,
+        }
+    }
+
     fn count(&mut self, posted: libkdapl_bmi::Result<libkdapl_bmi::Op>) {
         match posted {
             Ok(_) => self.outstanding += 1,
@@ -96,8 +105,8 @@ impl Service {
         self.outstanding -= 1;
         let buffer = completion.user & BUFFER;
         match completion.result {
+            _ if completion.user & LAST != 0 => self.ended = true,
             Err(failure) => self.failure = self.failure.or(Some(failure)),
-            Ok(()) if completion.user & LAST != 0 => self.ended = true,
             Ok(()) if self.request.kind == Kind::Echo && completion.user & SEND == 0 => {
                 self.post(context, buffer, true);
             }
@@ -107,8 +116,7 @@ impl Service {
             }
         }
         if self.is_over() && self.done == self.posted && self.outstanding == 0 && !self.ended {
-            let last = context.send(&self.peer, COMPLETE, &[], self.number | LAST);
-            self.count(last);
+            self.post_last(context);
         }
         self.outstanding == 0 && (self.ended || self.failure.is_some())
     }

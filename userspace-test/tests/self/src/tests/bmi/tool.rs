@@ -6,26 +6,34 @@ use super::{address, bytes, Side};
 use crate::context::Context;
 use crate::expect::same;
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl_bmi::Peer;
+use libkdapl_bmi::{Options, Peer};
 use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
+use nix::unistd::{pipe, Pid};
 use serde_json::Value;
 use std::cell::RefCell;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 tests! {
     #[Transport]
     measures, 240, "kdapl-bmi measures round trips, throughput and lists; for people and as JSON";
+    #[Transport]
+    left_at_the_end, 60, "kdapl-bmi reports the messages of a client that leaves before the last one";
     errors, 60, "kdapl-bmi says what is wrong with its arguments, its address and its peer";
     c_consumer, 120, "A C program makes each call of bmi.h, and gets the results that it documents";
     completions, 20, "kdapl-bmi prints completions for bash, zsh and fish, and the schema of its output";
 }
 
+/// Kinds of requests.
+const ECHO: u32 = 0;
+const SINK: u32 = 1;
+
 /// A server in a process of its own. It is killed when dropped.
 pub struct Server {
     child: RefCell<Child>,
-    output: RefCell<BufReader<ChildStdout>>,
+    /// Standard output and error: a failed client is reported in the latter.
+    output: RefCell<BufReader<File>>,
 }
 
 impl Server {
@@ -36,8 +44,12 @@ impl Server {
         if context.loses_reads() {
             command.arg("--push");
         }
-        let mut child = context.server.inside(|| command.stdout(Stdio::piped()).spawn())??;
-        let mut output = BufReader::new(child.stdout.take().context("no pipe")?);
+        let (reader, writer) = pipe()?;
+        command.stdout(writer.try_clone()?).stderr(writer);
+        let child = context.server.inside(|| command.spawn())??;
+        // The output ends with the child, if this process has no writer.
+        drop(command);
+        let mut output = BufReader::new(File::from(reader));
         let mut line = String::new();
         output.read_line(&mut line)?;
         ensure!(line.starts_with("Listening at"), "the server printed {line:?}");
@@ -63,15 +75,8 @@ impl Server {
 
     /// Lets the server return one message, and compares it.
     pub fn echo(&self, side: &Side, peer: &Peer, length: usize) -> Result<()> {
-        let mut request = b"KDAPLBM1".to_vec();
-        for word in [0, 1, length as u32, 0, 1, 0] {
-            request.extend(word.to_le_bytes());
-        }
-        let memory = side.bmi.alloc(request.len())?;
-        memory.buffer().write(0, &request);
         let ready = side.context.receive(peer, 0, &[], 0)?;
-        let sent = side.context.send_unexpected(peer, 0, &[memory.part(0, request.len())], 0)?;
-        side.done(sent, request.len())?;
+        request(side, peer, ECHO, length)?;
         side.done(ready, 0)?;
         let (message, reply) = (side.bmi.alloc(length)?, side.bmi.alloc(length)?);
         message.buffer().fill(0, length, length as u8 | 1);
@@ -95,6 +100,18 @@ impl Drop for Server {
         let _ = child.kill();
         let _ = child.wait();
     }
+}
+
+/// Asks a server to return or to take one message.
+fn request(side: &Side, peer: &Peer, kind: u32, length: usize) -> Result<()> {
+    let mut request = b"KDAPLBM1".to_vec();
+    for word in [kind, 1, length as u32, 0, 1, 0] {
+        request.extend(word.to_le_bytes());
+    }
+    let memory = side.bmi.alloc(request.len())?;
+    memory.buffer().write(0, &request);
+    let sent = side.context.send_unexpected(peer, 0, &[memory.part(0, request.len())], 0)?;
+    side.done(sent, request.len())
 }
 
 /// Runs the tool at the client's host.
@@ -150,6 +167,24 @@ fn measures(context: &Context) -> Result<()> {
     server.signal(Signal::SIGINT)?;
     let status = server.child.borrow_mut().wait()?;
     same("status of the server after SIGINT", status.code(), Some(0))
+}
+
+/// The answer to the request takes the client's only credit, so the server cannot send its last
+/// message.
+fn left_at_the_end(context: &Context) -> Result<()> {
+    let address = address(context);
+    let server = Server::start(context, &address)?;
+    let options = Options { window: 1, ..Options::default() };
+    let client = Side::open(context, &context.client, &options)?;
+    let peer = client.bmi.lookup(&address)?;
+    request(&client, &peer, SINK, 10)?;
+    let message = client.random(context, 10)?;
+    let sent = client.context.send(&peer, 1, &[message.part(0, 10)], 0)?;
+    client.done(sent, 10)?;
+    peer.disconnect();
+    let line = server.line()?;
+    ensure!(line.ends_with(": 1 messages of 10 B received\n"), "the server printed {line:?}");
+    Ok(())
 }
 
 fn errors(context: &Context) -> Result<()> {
