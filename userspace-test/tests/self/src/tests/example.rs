@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Programs of the documents: `example.c`, `hello.rs` and `message.c` of `docs/samples`.
+//! Programs of the documents: `example.c`, `hello.rs` and `receive.c` of `docs/samples`.
 
 use super::tests;
 use crate::context::Context;
@@ -10,18 +10,14 @@ use anyhow::{ensure, Result};
 use std::process::Command;
 
 tests! {
-    readme_program, 60,
-        "The Rust program of README.md prints the events that README.md shows, on both sides";
-    readme_c_program, 60,
-        "The C program of README.md exchanges a word with another one and with the program in Rust";
+    readme_programs, 60,
+        "The programs of README.md, in Rust and C, exchange a word and print what README.md shows";
+    readme_arguments, 60, "The programs of README.md say what is wrong with their arguments";
     c_program, 60, "The C example of docs/ioctl.md prints the lines that it shows, on both sides";
 }
 
 const DOCUMENT: &str = include_str!("../../../../../docs/ioctl.md");
 const README: &str = include_str!("../../../../../README.md");
-
-const CONNECTS: &str = "The side that connects prints";
-const SERVES: &str = "The side that serves prints";
 
 /// Returns the lines that a side prints according to a document.
 fn documented(document: &'static str, side: &str) -> Vec<&'static str> {
@@ -35,43 +31,31 @@ fn c_program(context: &Context) -> Result<()> {
     if address.is_ipv6() {
         return skip("the program supports IPv4 addresses only");
     }
-    let connects = documented(DOCUMENT, CONNECTS);
-    let serves = documented(DOCUMENT, SERVES);
+    let connects = documented(DOCUMENT, "The side that connects prints");
+    let serves = documented(DOCUMENT, "The side that serves prints");
     ensure!(
         connects.len() == 3 && serves.len() == 5,
         "the document has changed: {connects:?} {serves:?}"
     );
-    both_sides(context, "kdapl-example", &connects, &serves)
+    two_programs(context, ["kdapl-example"; 2], &connects, &serves)
 }
 
-fn readme_program(context: &Context) -> Result<()> {
+fn readme_programs(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
         return skip("README.md shows private data padded as by RoCE");
     }
-    let connects = documented(README, CONNECTS);
-    let serves = documented(README, SERVES);
-    ensure!(
-        connects.len() == 3 && serves.len() == 3,
-        "the document has changed: {connects:?} {serves:?}"
-    );
-    both_sides(context, "kdapl-hello", &connects, &serves)
+    let sends = documented(README, "The sender prints");
+    ensure!(sends.len() == 3, "README.md has changed: {sends:?}");
+    two_programs(context, ["kdapl-hello", "kdapl-receive"], &sends, &["hello"])
 }
 
-fn readme_c_program(context: &Context) -> Result<()> {
-    if context.server_address().is_ipv6() {
-        return skip("the program supports IPv4 addresses only");
-    }
-    refuses(context, "kdapl-message", &[], "usage: ")?;
-    let malformed = [context.client.device.as_str(), "10.7.0"];
-    refuses(context, "kdapl-message", &malformed, "10.7.0 is not an IPv4 address")?;
-    refuses(context, "kdapl-message", &["nothing0"], "dat_ia_open(")?;
-    both_sides(context, "kdapl-message", &[], &["hello"])?;
-    if context.client.is_iwarp() {
-        // README.md shows private data padded as by RoCE.
-        return Ok(());
-    }
-    let connects = documented(README, CONNECTS);
-    two_programs(context, ["kdapl-hello", "kdapl-message"], &connects, &["hello"])
+fn readme_arguments(context: &Context) -> Result<()> {
+    let device = context.client.device.as_str();
+    refuses(context, "kdapl-hello", &[], "which device?")?;
+    refuses(context, "kdapl-hello", &[device], "which address?")?;
+    refuses(context, "kdapl-hello", &[device, "10.7.0"], "AddrParseError(Ip)")?;
+    refuses(context, "kdapl-receive", &[], "usage: ")?;
+    refuses(context, "kdapl-receive", &["nothing0"], "dat_ia_open(")
 }
 
 /// Checks that a program fails with these arguments, and says why.
@@ -81,11 +65,6 @@ fn refuses(context: &Context, program: &str, arguments: &[&str], reason: &str) -
     let text = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && text.contains(reason), "{}: {text}", output.status);
     Ok(())
-}
-
-/// Runs a program on both sides and compares its output.
-fn both_sides(context: &Context, program: &str, connects: &[&str], serves: &[&str]) -> Result<()> {
-    two_programs(context, [program, program], connects, serves)
 }
 
 /// Runs the program that connects and the one that serves, and compares their output.
