@@ -26,7 +26,7 @@ use kernel::{
 };
 
 /// Handle of a DAT object: a number, which kDAPL checks in each call.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Handle(usize);
 
 impl Handle {

@@ -5,7 +5,9 @@
 use crate::bindings;
 use core::net::{
     IpAddr,
-    Ipv6Addr, //
+    Ipv4Addr,
+    Ipv6Addr,
+    SocketAddr, //
 };
 
 /// IP address of a peer, as DAT takes it.
@@ -51,4 +53,16 @@ impl From<IpAddr> for Address {
         this.put(0, &(family as u16).to_ne_bytes());
         this
     }
+}
+
+/// Parses a `sockaddr_in` or a `sockaddr_in6`.
+pub(crate) fn parse(bytes: &[u8; 128]) -> Option<SocketAddr> {
+    let family = u32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
+    let ip: IpAddr = match family {
+        bindings::AF_INET => Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?).into(),
+        bindings::AF_INET6 => Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?).into(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
 }

@@ -33,7 +33,7 @@ use kernel::{
 pub use crate::bindings::DAT_EP_ATTR as EpAttr;
 
 /// Identity of an Endpoint, as its events name it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EpId(Handle);
 
 impl EpId {

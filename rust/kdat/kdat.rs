@@ -118,6 +118,7 @@ pub use self::{
     },
     shared::{
         Access,
+        Part,
         Shared, //
     },
     srq::Srq,

@@ -16,6 +16,7 @@ use crate::{
     event::Operation,
     memory::Buffer,
     pz::Pz,
+    shared::Part,
     slots::Posted,
     transfer::{
         self,
@@ -57,6 +58,7 @@ pub struct Dto {
     pub(crate) operation: Operation,
     buffer: Option<Buffer>,
     more: KVec<Buffer>,
+    parts: KVec<Part>,
     context: u64,
     remote: Remote,
     flags: u32,
@@ -73,6 +75,7 @@ impl Dto {
             operation,
             buffer,
             more: KVec::new(),
+            parts: KVec::new(),
             context: 0,
             remote: Remote::default(),
             flags: bindings::DAT_COMPLETION_DEFAULT_FLAG,
@@ -115,6 +118,24 @@ impl Dto {
         Self {
             memory: Some(memory),
             transfer: Some(remote),
+            ..Self::new(Operation::Read, None)
+        }
+    }
+
+    /// Writes parts of [`Shared`](crate::Shared) memory to memory of the peer.
+    pub fn write_parts(parts: KVec<Part>, remote: Remote) -> Self {
+        Self {
+            parts,
+            remote,
+            ..Self::new(Operation::Write, None)
+        }
+    }
+
+    /// Reads memory of the peer into parts of [`Shared`](crate::Shared) memory.
+    pub fn read_parts(parts: KVec<Part>, remote: Remote) -> Self {
+        Self {
+            parts,
+            remote,
             ..Self::new(Operation::Read, None)
         }
     }
@@ -189,9 +210,10 @@ impl Dto {
     /// Returns the segments.
     pub(crate) fn segments(&self) -> Result<Segments> {
         let mut segments = Segments::default();
-        for buffer in Iterator::chain(self.buffer.iter(), self.more.iter()) {
+        let buffers = Iterator::chain(self.buffer.iter(), self.more.iter()).map(Buffer::segment);
+        for segment in Iterator::chain(buffers, self.parts.iter().map(Part::segment)) {
             let too_many = Error::new(bindings::DAT_LENGTH_ERROR, 0);
-            *segments.array.get_mut(segments.number).ok_or(too_many)? = buffer.segment()?;
+            *segments.array.get_mut(segments.number).ok_or(too_many)? = segment?;
             segments.number += 1;
         }
         Ok(segments)
@@ -271,6 +293,7 @@ pub(crate) fn hand_over(
         owner,
         buffer: dto.buffer.take(),
         more: core::mem::replace(&mut dto.more, KVec::new()),
+        parts: core::mem::replace(&mut dto.parts, KVec::new()),
         memory: dto.memory.take(),
         context: dto.context,
         ..Posted::default()
@@ -279,7 +302,7 @@ pub(crate) fn hand_over(
     match inserted {
         Ok(as_64) => Ok(bindings::DAT_DTO_COOKIE { as_64 }),
         Err((error, posted)) => {
-            (dto.buffer, dto.more, dto.memory) = (posted.buffer, posted.more, posted.memory);
+            give_back(dto, posted);
             Err(error)
         }
     }
@@ -289,8 +312,15 @@ pub(crate) fn hand_over(
 pub(crate) fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
     // SAFETY: The cookie is a number.
     let posted = adapter.slots.lock().take(unsafe { cookie.as_64 });
-    let posted = posted.unwrap_or_default();
-    (dto.buffer, dto.more, dto.memory) = (posted.buffer, posted.more, posted.memory);
+    give_back(dto, posted.unwrap_or_default());
+}
+
+/// Gives a DTO what it had before its post.
+fn give_back(dto: &mut Dto, posted: Posted) {
+    dto.buffer = posted.buffer;
+    dto.more = posted.more;
+    dto.parts = posted.parts;
+    dto.memory = posted.memory;
 }
 
 /// Posts one DTO by a call of DAT, which gets its C form.

@@ -7,6 +7,7 @@ use crate::{
         Adapter,
         Handle, //
     },
+    address,
     bindings,
     ep::{
         size,
@@ -14,10 +15,12 @@ use crate::{
     },
     error::{
         to_result,
+        Error,
         Result, //
     },
     evd::Evd, //
 };
+use core::net::SocketAddr;
 
 /// Public Service Point (PSP): listens until it is dropped. Its requests stay.
 pub struct Psp {
@@ -84,6 +87,17 @@ impl Cr {
             )
         })?;
         Ok(usize::try_from(length).unwrap_or(0))
+    }
+
+    /// Returns the address and the port of the peer: `kdapl_cr_address`.
+    pub fn remote(&self) -> Result<SocketAddr> {
+        let mut remote = bindings::__kernel_sockaddr_storage::default();
+        // SAFETY: `remote` is valid for writes.
+        let ret = unsafe { bindings::kdapl_cr_address(self.handle.raw(), &raw mut remote) };
+        to_result(ret)?;
+        // SAFETY: The struct has 128 bytes without padding, all of which the call has written.
+        let bytes = unsafe { &*(&raw const remote).cast::<[u8; 128]>() };
+        address::parse(bytes).ok_or(Error::new(bindings::DAT_INVALID_ADDRESS, 0))
     }
 
     /// Connects an unconnected Endpoint of the same adapter to the peer: `dat_cr_accept`. An error

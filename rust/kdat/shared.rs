@@ -54,7 +54,9 @@ impl Access {
     }
 }
 
-/// Memory that peers may access. This side copies from and to it.
+/// Memory that peers may access. This side copies from and to it, or uses parts of it for DTOs.
+/// Clones are the same memory.
+#[derive(Clone)]
 pub struct Shared(pub(crate) Arc<Region>);
 
 impl Shared {
@@ -81,6 +83,25 @@ impl Shared {
             Some(end) if end <= self.0.len() => Ok(()),
             _ => Err(Error::new(bindings::DAT_LENGTH_ERROR, 0)),
         }
+    }
+
+    /// Returns the number of bytes.
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns `length` bytes at `offset` for DTOs of this side.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR for a part that is not within the memory.
+    pub fn part(&self, offset: usize, length: usize) -> Result<Part> {
+        self.check(offset, length)?;
+        Ok(Part {
+            region: self.0.clone(),
+            offset,
+            length,
+        })
     }
 
     /// Copies bytes out of the memory. Those that a peer changes meanwhile may be old or new.
@@ -110,5 +131,26 @@ impl Shared {
         // SAFETY: As above.
         unsafe { kernel::bindings::memcpy(to.cast(), bytes.as_ptr().cast(), bytes.len()) };
         Ok(())
+    }
+}
+
+/// Part of a [`Shared`] for a DTO. There are no references to its bytes, so that a device may
+/// access them at any time.
+#[derive(Clone)]
+pub struct Part {
+    region: Arc<Region>,
+    offset: usize,
+    length: usize,
+}
+
+impl Part {
+    /// Returns the segment.
+    pub(crate) fn segment(&self) -> Result<bindings::DAT_LMR_TRIPLET> {
+        let length = u32::try_from(self.length);
+        Ok(bindings::DAT_LMR_TRIPLET {
+            virtual_address: self.region.at(self.offset).addr().get() as u64,
+            segment_length: length.map_err(|_| Error::new(bindings::DAT_LENGTH_ERROR, 0))?,
+            lmr_context: self.region.lmr_context,
+        })
     }
 }

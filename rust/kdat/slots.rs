@@ -9,6 +9,7 @@ use crate::{
     adapter::Handle,
     error::Result,
     memory::Buffer,
+    shared::Part,
     transfer::Memory, //
 };
 use kernel::prelude::*;
@@ -25,6 +26,8 @@ pub(crate) struct Posted {
     pub(crate) buffer: Option<Buffer>,
     /// Buffers of further segments.
     pub(crate) more: KVec<Buffer>,
+    /// Parts of memory that this side shares with its peers.
+    pub(crate) parts: KVec<Part>,
     /// LMR of an invalidation, and position of the registration that it ends.
     pub(crate) invalidates: (Handle, u64),
     /// Memory of the consumer.

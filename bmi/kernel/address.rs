@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Addresses: `kdapl://IP:PORT`. The kernel has no name service.
+
+use core::{
+    fmt::{
+        self,
+        Write, //
+    },
+    net::{
+        IpAddr,
+        SocketAddr, //
+    }, //
+};
+
+/// Bytes of the longest text, with the NUL.
+pub(crate) const TEXT: usize = 80;
+
+/// Address of a peer.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) ip: IpAddr,
+    pub(crate) port: u16,
+    text: [u8; TEXT],
+}
+
+/// Writer that stops at the last byte but one.
+struct Text([u8; TEXT], usize);
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.0.get_mut(self.1..TEXT - 1).unwrap_or(&mut []);
+        let room = room.get_mut(..text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.1 += text.len();
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Parses the first address of a list with commas that has our scheme.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut addresses = text.split(',').map(str::trim);
+        let place = addresses.find_map(|address| address.strip_prefix("kdapl://"))?;
+        let place: SocketAddr = place.trim_end_matches('/').parse().ok()?;
+        Self::new(place)
+    }
+
+    pub(crate) fn new(place: SocketAddr) -> Option<Self> {
+        let mut text = Text([0; TEXT], 0);
+        write!(text, "kdapl://{place}").ok()?;
+        Some(Self {
+            ip: place.ip(),
+            port: place.port(),
+            text: text.0,
+        })
+    }
+
+    /// Returns the address as text, which ends with a NUL.
+    pub(crate) fn text(&self) -> &[u8; TEXT] {
+        &self.text
+    }
+}

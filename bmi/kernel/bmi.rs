@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! `kdapl_bmi.ko`: BMI, the messaging layer of PVFS and OrangeFS, for consumers in the kernel. Uses
+//! kDAPL as any consumer does, by the crate `kdat`.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `calls.rs`, `foreign.rs` | the calls of `include/rdma/kdapl_bmi.h`, and the memory that they get |
+//! | `instance.rs` | instances, and waiting |
+//! | `state.rs` | the engine and its home, under one lock |
+//! | `home/` | executes the engine's requests with DAT objects |
+//! | `storage.rs`, `options.rs`, `address.rs` | parts that do not depend on the others |
+//! | `glue.c`, `glue.rs` | exports, and calls of the kernel |
+#![deny(unsafe_op_in_unsafe_fn)]
+
+#[path = ".."]
+#[allow(dead_code, unused_imports, reason = "the other home uses all of the engine")]
+mod protocol {
+    pub(crate) mod engine;
+}
+
+mod address;
+mod calls;
+mod foreign;
+mod glue;
+mod home;
+mod instance;
+mod options;
+mod state;
+mod storage;
+
+use kernel::prelude::*;
+use protocol::engine;
+
+module! {
+    type: Bmi,
+    name: "kdapl_bmi",
+    description: "BMI, the messaging layer of OrangeFS, over kDAPL",
+    license: "Dual BSD/GPL",
+    imports_ns: ["KDAPL"],
+}
+
+/// The module, which does nothing before `bmi_open()`.
+struct Bmi;
+
+impl kernel::Module for Bmi {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        Ok(Self)
+    }
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Home of the engine over the crate `kdat`: executes the engine's requests with DAT objects.
+//!
+//! The engine calls [`KernelHome`] while it changes its own state, so results are collected in
+//! `reports` and passed to the engine afterwards.
+
+mod binds;
+mod connections;
+mod exposures;
+mod memory;
+mod messages;
+mod receives;
+mod transfers;
+
+pub(crate) use self::{
+    connections::PRIVATE_DATA,
+    memory::{
+        Fragment,
+        Held, //
+    },
+};
+
+use crate::{
+    engine::{
+        rejection,
+        Body,
+        Close,
+        Cookie,
+        Error,
+        Header,
+        Hello,
+        Home,
+        OpId,
+        Posted,
+        RailId,
+        Rdma,
+        Source,
+        Transfer,
+        HEADER, //
+    },
+    options::Options,
+    storage::{
+        extend,
+        Slab, //
+    },
+};
+use binds::Binds;
+use connections::Connections;
+use exposures::Exposures;
+use kdat::{
+    Access,
+    Buffer,
+    Cr,
+    Evd,
+    Limits,
+    Pz, //
+};
+use kernel::prelude::*;
+use messages::Messages;
+use receives::Receives;
+
+/// Result of a request, to be passed to the engine.
+pub(crate) enum Report {
+    Closed(RailId, Option<Error>),
+    Completed(RailId, Cookie, bool),
+    Exposed(OpId, Result<u16, Error>),
+    Withdrawn(OpId),
+}
+
+/// Work of a request that is posted on an Endpoint.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// A message, or the last RDMA request of a call.
+    Last(Cookie),
+    /// An RDMA request before it. If one fails, so does the last one.
+    Earlier,
+    /// A bind or an unbind for an operation.
+    Bind(OpId),
+}
+
+/// Request that is posted on an Endpoint. Its number is the context of the DTO.
+pub(crate) struct Request {
+    pub(crate) rail: RailId,
+    pub(crate) work: Work,
+}
+
+/// What all connections share.
+pub(crate) struct Adapter {
+    pub(crate) pz: Pz,
+    /// All events: completions, connections, requests of peers.
+    pub(crate) evd: Evd,
+    pub(crate) limits: Limits,
+    pub(crate) is_iwarp: bool,
+}
+
+impl Adapter {
+    pub(crate) fn new(pz: Pz, evd: Evd, limits: Limits) -> Self {
+        // Over iWARP memory cannot be registered with remote privileges.
+        let is_iwarp = pz.share(8, Access::Write).is_err();
+        Self {
+            pz,
+            evd,
+            limits,
+            is_iwarp,
+        }
+    }
+}
+
+/// Places with waiters: the contexts, and unexpected messages.
+pub(crate) const PLACES: usize = 17;
+/// Place of threads that wait for unexpected messages, or for the end of a context.
+pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
+
+/// The home.
+pub(crate) struct KernelHome {
+    pub(crate) adapter: Adapter,
+    pub(crate) connections: Connections,
+    receives: Receives,
+    messages: Messages,
+    exposures: Exposures,
+    binds: Binds,
+    pub(crate) requests: Slab<Request>,
+    /// Connection requests that the engine has not answered.
+    pub(crate) crs: Slab<Cr>,
+    /// Memory of the operations, by the indices of their keys.
+    held: KVVec<Option<(OpId, Held)>>,
+    /// Messages that no receive has taken, in the same way.
+    stash: KVVec<Option<Stashed>>,
+    pub(crate) reports: KVVec<Report>,
+    /// Places with waiters to wake, a bit for each.
+    pub(crate) wakes: u32,
+}
+
+/// Message that no receive has taken.
+pub(crate) enum Stashed {
+    Copy(KVVec<u8>),
+    /// The receive buffer itself, if there was no memory for a copy.
+    Buffer(Buffer, usize),
+}
+
+impl Stashed {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Copy(bytes) => bytes,
+            Self::Buffer(buffer, length) => buffer.get(..*length).unwrap_or(&[]),
+        }
+    }
+}
+
+impl KernelHome {
+    pub(crate) fn new(adapter: Adapter, options: &Options) -> Result<Self> {
+        Ok(Self {
+            connections: Connections::new(options),
+            receives: Receives::new(&adapter, options),
+            messages: Messages::new(options),
+            exposures: Exposures::new(),
+            binds: Binds::new(),
+            adapter,
+            requests: Slab::new(),
+            crs: Slab::new(),
+            held: KVVec::new(),
+            stash: KVVec::new(),
+            reports: KVVec::new(),
+            wakes: 0,
+        })
+    }
+
+    /// Makes room for as many operations and peers as the engine has.
+    pub(crate) fn make_room(&mut self, ops: usize, peers: usize) -> Result {
+        extend(&mut self.held, ops, || None)?;
+        extend(&mut self.stash, ops, || None)?;
+        self.exposures.make_room(ops)?;
+        Ok(self.connections.make_room(peers)?)
+    }
+
+    /// Returns the number of places for operations.
+    pub(crate) fn places(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Returns the operation at a place.
+    pub(crate) fn op_at(&self, place: usize) -> Option<OpId> {
+        let (op, _) = self.held.get(place)?.as_ref()?;
+        Some(*op)
+    }
+
+    /// Posts another receive in place of one that has a message. Returns whether the connection
+    /// can go on.
+    pub(crate) fn replace_receive(&mut self, rail: RailId) -> bool {
+        let Some(ep) = self.connections.ep(rail) else {
+            return true;
+        };
+        let posted = self.receives.replace(&self.adapter, ep);
+        // A connection that has ended refuses receives of its own. The queue lacks one, which
+        // the next connection posts.
+        let ended = |error: kdat::Error| error.kind() == kdat::kind::INVALID_STATE;
+        self.receives.srq().is_some() || posted.map_or_else(ended, |()| true)
+    }
+
+    /// Takes back a receive without a message.
+    pub(crate) fn flushed(&mut self, buffer: Option<Buffer>) {
+        self.receives.flushed(buffer);
+    }
+
+    /// Takes back the buffer of a message.
+    pub(crate) fn give_back_receive(&mut self, buffer: Buffer) {
+        self.receives.give_back(buffer);
+    }
+
+    /// Queues a report. The engine gets all of them before the next event.
+    fn report(&mut self, report: Report) {
+        // A vector of a page at most, whose allocation does not fail in process context. The peer
+        // of a report that is lost is given up after its silence.
+        if self.reports.push(report, GFP_KERNEL).is_err() {
+            pr_err!("no memory for a result: an operation waits until its peer is given up\n");
+        }
+    }
+
+    /// Returns the memory of an operation.
+    fn held(&self, op: OpId) -> Option<&Held> {
+        let (found, held) = self.held.get(op.0.index() as usize)?.as_ref()?;
+        (*found == op).then_some(held)
+    }
+
+    fn held_mut(&mut self, op: OpId) -> Option<&mut Held> {
+        let (found, held) = self.held.get_mut(op.0.index() as usize)?.as_mut()?;
+        (*found == op).then_some(held)
+    }
+
+    /// Stores the memory of an operation.
+    pub(crate) fn insert_held(&mut self, op: OpId, held: Held) {
+        if let Some(place) = self.held.get_mut(op.0.index() as usize) {
+            *place = Some((op, held));
+        }
+    }
+
+    fn take_held(&mut self, op: OpId) -> Option<Held> {
+        let place = self.held.get_mut(op.0.index() as usize)?;
+        let (_, held) = place.take_if(|(found, _)| *found == op)?;
+        Some(held)
+    }
+
+    /// Stores a message that no receive has taken.
+    pub(crate) fn put_stashed(&mut self, op: OpId, stashed: Option<Stashed>) {
+        if let Some(place) = self.stash.get_mut(op.0.index() as usize) {
+            *place = stashed;
+        }
+    }
+
+    /// Takes a message that no receive has taken.
+    pub(crate) fn take_stashed(&mut self, op: OpId) -> Option<Stashed> {
+        self.stash.get_mut(op.0.index() as usize)?.take()
+    }
+}
+
+/// The home during one call of the engine, with the message that is passed in this call.
+pub(crate) struct Step<'a> {
+    home: &'a mut KernelHome,
+    message: &'a [u8],
+    /// Operation for which the receive buffer has to be stashed, since there was no memory for a
+    /// copy.
+    pub(crate) without_copy: Option<OpId>,
+}
+
+impl<'a> Step<'a> {
+    pub(crate) fn new(home: &'a mut KernelHome) -> Self {
+        Self::with(home, &[])
+    }
+
+    pub(crate) fn with(home: &'a mut KernelHome, message: &'a [u8]) -> Self {
+        Self {
+            home,
+            message,
+            without_copy: None,
+        }
+    }
+
+    /// Calls `with` with the memory of an operation and the body of a message.
+    fn with_body(&mut self, op: OpId, from: Source, with: impl FnOnce(&mut Held, &[u8])) {
+        let stashed = match from {
+            Source::Stash(stashed) => self.home.take_stashed(stashed),
+            Source::Message => None,
+        };
+        let message = stashed.as_ref().map_or(self.message, Stashed::bytes);
+        if let Some(held) = self.home.held_mut(op) {
+            with(held, message.get(HEADER..).unwrap_or(&[]));
+        }
+        if let Source::Stash(place) = from {
+            self.home.put_stashed(place, stashed);
+        }
+    }
+}
+
+impl Home for Step<'_> {
+    fn connect(&mut self, rail: RailId, hello: &Hello) {
+        self.home.begin_connect(rail, hello);
+    }
+
+    fn accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
+        self.home.begin_accept(request, rail, hello);
+    }
+
+    fn reject(&mut self, request: u64) {
+        if let Some(cr) = self.home.crs.remove(request) {
+            // The peer may have given up.
+            let _ = cr.reject(&rejection());
+        }
+    }
+
+    fn disconnect(&mut self, rail: RailId, close: Close) {
+        self.home.begin_disconnect(rail, close);
+    }
+
+    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {
+        self.home.send_message(rail, cookie, header, body);
+    }
+
+    fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted {
+        self.home.post_transfer(rail, cookie, transfer)
+    }
+
+    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, descriptors: u16) {
+        self.home.begin_expose(op, rail, rdma, descriptors.into());
+    }
+
+    fn withdraw(&mut self, op: OpId) {
+        self.home.begin_withdraw(op);
+    }
+
+    fn keep(&mut self, op: OpId, from: Source) {
+        self.with_body(op, from, Held::keep);
+    }
+
+    fn deliver(&mut self, op: OpId, from: Source) {
+        self.with_body(op, from, Held::write);
+    }
+
+    fn stash(&mut self, op: OpId) {
+        let mut copy = KVVec::new();
+        match copy.extend_from_slice(self.message, GFP_KERNEL) {
+            Ok(()) => self.home.put_stashed(op, Some(Stashed::Copy(copy))),
+            Err(_) => self.without_copy = Some(op),
+        }
+    }
+
+    fn discard(&mut self, op: OpId) {
+        drop(self.home.take_stashed(op));
+    }
+
+    fn wake(&mut self, context: u8) {
+        self.home.wakes |= 1 << context;
+    }
+
+    fn wake_unexpected(&mut self) {
+        self.home.wakes |= 1 << UNEXPECTED_PLACE;
+    }
+
+    fn random(&mut self) -> u64 {
+        crate::options::random()
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Binds and unbinds of RMRs, in a limited number at a time.
+//!
+//! They are requests on an Endpoint beside those of the engine, which has a share of the send queue
+//! of its own.
+
+use super::{
+    KernelHome,
+    Request,
+    Work, //
+};
+use crate::engine::{
+    OpId,
+    RailId, //
+};
+use kdat::{
+    kind,
+    Access,
+    Ep,
+    Rmr,
+    Shared, //
+};
+use kernel::prelude::*;
+
+/// Binds and unbinds that a rail has outstanding at most.
+const MOST: usize = 32;
+
+/// Requests of an Endpoint for them. A bind after another request may need a second one, which
+/// waits for it.
+pub(super) const REQUESTS: u32 = 2 * MOST as u32;
+
+/// Bytes of the first bind: at most 256 pages, wherever they begin. The limit of a device that has
+/// fewer is found by halving.
+const BYTES: usize = 255 * 4096;
+
+/// Bytes of a page, which each device can bind.
+const PAGE: usize = 4096;
+
+/// A bind or an unbind.
+pub(super) enum Step {
+    /// Binds the RMR with this number in the exposure to a part of memory.
+    Bind {
+        memory: Shared,
+        offset: usize,
+        length: usize,
+        access: Access,
+    },
+    /// Unbinds the RMR with this number in the exposure.
+    Unbind(usize),
+}
+
+/// Steps that wait, and the number of those that are outstanding on each rail.
+pub(super) struct Binds {
+    outstanding: KVVec<(RailId, usize)>,
+    waiting: KVVec<(RailId, OpId, Step)>,
+    /// Bytes of a bind at most.
+    pub(super) longest: usize,
+}
+
+impl Binds {
+    pub(super) fn new() -> Self {
+        Self {
+            outstanding: KVVec::new(),
+            waiting: KVVec::new(),
+            longest: BYTES,
+        }
+    }
+
+    /// Returns the counter of a rail.
+    fn counter(&mut self, rail: RailId) -> Option<&mut usize> {
+        let mut counters = self.outstanding.iter_mut();
+        counters.find(|(other, _)| *other == rail).map(|(_, count)| count)
+    }
+}
+
+impl KernelHome {
+    /// Posts a step, or lets it wait for earlier ones. Unbinds go first: they let operations end.
+    pub(super) fn queue_bind(&mut self, rail: RailId, op: OpId, step: Step) {
+        let place = match step {
+            Step::Bind { .. } => self.binds.waiting.len(),
+            Step::Unbind(_) => 0,
+        };
+        let queued = self.binds.waiting.reserve(1, GFP_KERNEL).is_ok()
+            && (self.binds.counter(rail).is_some()
+                || self.binds.outstanding.push((rail, 0), GFP_KERNEL).is_ok());
+        if !queued {
+            return self.step_ended(op, false);
+        }
+        let _ = self.binds.waiting.insert_within_capacity(place, (rail, op, step));
+        self.post_binds(rail);
+    }
+
+    /// Posts steps that wait, as many as are allowed.
+    fn post_binds(&mut self, rail: RailId) {
+        while self.binds.counter(rail).is_some_and(|count| *count < MOST) {
+            let waiting = &mut self.binds.waiting;
+            let Some(place) = waiting.iter().position(|(other, ..)| *other == rail) else {
+                return;
+            };
+            let Ok((_, op, step)) = waiting.remove(place) else {
+                return;
+            };
+            if let Some(count) = self.binds.counter(rail) {
+                *count += 1;
+            }
+            if let Err(error) = self.post_bind(rail, op, step) {
+                if error.kind() == kind::LENGTH_ERROR && self.binds.longest > PAGE {
+                    self.binds.longest /= 2;
+                    self.too_long(op);
+                }
+                self.bind_ended(rail, op, false);
+            }
+        }
+    }
+
+    fn post_bind(&mut self, rail: RailId, op: OpId, step: Step) -> kdat::Result {
+        let work = Work::Bind(op);
+        let number = self.requests.insert(Request { rail, work })?;
+        let posted = match self.connections.ep(rail) {
+            Some(ep) => post(&mut self.exposures, &self.adapter.pz, (op, step), ep, number),
+            // The step fails with the rail, whose end follows.
+            None => return Ok(()),
+        };
+        if posted.is_err() {
+            self.requests.remove(number);
+        }
+        posted
+    }
+
+    fn bind_ended(&mut self, rail: RailId, op: OpId, success: bool) {
+        if let Some(count) = self.binds.counter(rail) {
+            *count = count.saturating_sub(1);
+        }
+        self.step_ended(op, success);
+    }
+
+    /// Processes the completion of a bind or of an unbind.
+    pub(crate) fn bind_completed(&mut self, rail: RailId, op: OpId, success: bool) {
+        self.bind_ended(rail, op, success);
+        self.post_binds(rail);
+    }
+
+    /// Fails the steps that wait for a rail which has ended.
+    pub(super) fn forget_binds(&mut self, rail: RailId) {
+        self.binds.outstanding.retain(|(other, _)| *other != rail);
+        while let Some(place) = self.binds.waiting.iter().position(|(other, ..)| *other == rail) {
+            if let Ok((_, op, _)) = self.binds.waiting.remove(place) {
+                self.step_ended(op, false);
+            }
+        }
+    }
+}
+
+/// Posts a step of an operation.
+fn post(
+    exposures: &mut super::Exposures,
+    pz: &kdat::Pz,
+    (op, step): (OpId, Step),
+    ep: &Ep,
+    number: u64,
+) -> kdat::Result {
+    match step {
+        Step::Unbind(index) => match exposures.rmr_mut(op, index) {
+            Some(rmr) => rmr.unbind(ep, number),
+            None => Ok(()),
+        },
+        Step::Bind {
+            memory,
+            offset,
+            length,
+            access,
+        } => {
+            let mut rmr: Rmr = exposures.take_rmr(pz)?;
+            let remote = rmr.bind(&memory, (offset, length as u32), access, ep, number)?;
+            exposures.bound(op, rmr, remote)
+        }
+    }
+}

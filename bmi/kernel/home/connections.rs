@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connections: an Endpoint for each rail. The instance has one rail to each peer.
+
+use super::{
+    binds::REQUESTS,
+    KernelHome,
+    Report,
+    Work, //
+};
+use crate::{
+    address::Place,
+    engine::{
+        reason_of,
+        rejection,
+        Close,
+        Error,
+        Hello,
+        PeerId,
+        RailId, //
+    },
+    options::Options,
+    storage::extend, //
+};
+use core::cmp::Ordering;
+use kdat::{
+    Connection,
+    Ep,
+    EpAttr,
+    EpId, //
+};
+use kernel::{
+    alloc::AllocError,
+    prelude::*, //
+};
+
+/// Bytes of private data on each transport.
+pub(crate) const PRIVATE_DATA: usize = 64;
+
+/// The connections, and the addresses of peers.
+pub(crate) struct Connections {
+    /// Endpoints and their rails, in the order of the Endpoints' identities.
+    eps: KVVec<(EpId, RailId)>,
+    /// Endpoints by the indices of peers.
+    of_peers: KVVec<Option<(RailId, Ep)>>,
+    /// Addresses to which this side connects, in the same way.
+    addresses: KVVec<Option<Place>>,
+    timeout: u32,
+    /// Receives and requests of an Endpoint.
+    receives: u32,
+    requests: u32,
+    /// An Endpoint is wanted: an idle session has to be given up.
+    short: bool,
+    /// Connects that wait for an Endpoint, and when they began.
+    postponed: KVVec<(RailId, Hello, u64)>,
+    /// Milliseconds at the last tick.
+    now: u64,
+}
+
+impl Connections {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            eps: KVVec::new(),
+            of_peers: KVVec::new(),
+            addresses: KVVec::new(),
+            timeout: options.connect_timeout.saturating_mul(1000),
+            receives: options.window().sum(),
+            requests: u32::from(options.queue()) + REQUESTS,
+            short: false,
+            postponed: KVVec::new(),
+            now: 0,
+        }
+    }
+
+    pub(super) fn make_room(&mut self, peers: usize) -> Result<(), AllocError> {
+        extend(&mut self.of_peers, peers, || None)?;
+        extend(&mut self.addresses, peers, || None)?;
+        let more = peers.saturating_sub(self.eps.len());
+        self.eps.reserve(more, GFP_KERNEL)
+    }
+
+    /// Returns the Endpoint of a rail.
+    pub(super) fn ep(&self, rail: RailId) -> Option<&Ep> {
+        let (found, ep) = self.of_peers.get(rail.peer.0.index() as usize)?.as_ref()?;
+        (*found == rail).then_some(ep)
+    }
+
+    fn find(&self, ep: EpId) -> Result<usize, usize> {
+        self.eps.binary_search_by(|(other, _)| match *other {
+            other if other < ep => Ordering::Less,
+            other if other > ep => Ordering::Greater,
+            _ => Ordering::Equal,
+        })
+    }
+
+    /// Returns the rail of an Endpoint.
+    pub(crate) fn rail_of(&self, ep: EpId) -> Option<RailId> {
+        let place = self.find(ep).ok()?;
+        self.eps.get(place).map(|(_, rail)| *rail)
+    }
+
+    /// Returns the number of connections.
+    pub(crate) fn count(&self) -> usize {
+        self.eps.len()
+    }
+
+    fn insert(&mut self, rail: RailId, ep: Ep) -> kdat::Result {
+        let index = rail.peer.0.index() as usize;
+        let id = ep.id();
+        if let (Err(place), Some(slot)) = (self.find(id), self.of_peers.get_mut(index)) {
+            let _ = self.eps.insert_within_capacity(place, (id, rail));
+            *slot = Some((rail, ep));
+        }
+        Ok(())
+    }
+
+    /// Frees the Endpoint of a rail.
+    fn remove(&mut self, rail: RailId) -> Option<EpId> {
+        let id = self.ep(rail)?.id();
+        if let Ok(place) = self.find(id) {
+            let _ = self.eps.remove(place);
+        }
+        *self.of_peers.get_mut(rail.peer.0.index() as usize)? = None;
+        Some(id)
+    }
+
+    /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
+    fn postpone(&mut self, connect: (RailId, Hello, u64)) -> bool {
+        self.short = true;
+        self.postponed.push(connect, GFP_KERNEL).is_ok()
+    }
+
+    /// Returns the address of a peer.
+    pub(crate) fn address(&self, peer: PeerId) -> Option<&Place> {
+        self.addresses.get(peer.0.index() as usize)?.as_ref()
+    }
+
+    /// Sets the address of a peer; `None` for one that was freed.
+    pub(crate) fn set_address(&mut self, peer: PeerId, address: Option<Place>) {
+        if let Some(place) = self.addresses.get_mut(peer.0.index() as usize) {
+            *place = address;
+        }
+    }
+}
+
+impl KernelHome {
+    /// Creates the Endpoint of a rail, and posts receives for it.
+    fn create_ep(&mut self, rail: RailId) -> kdat::Result {
+        let (adapter, connections) = (&self.adapter, &mut self.connections);
+        let srq = self.receives.srq().cloned();
+        let segments = |limit: u32| limit.clamp(1, kdat::MAX_SEGMENTS as u32) as i32;
+        let attr = EpAttr {
+            max_recv_dtos: if srq.is_some() { 0 } else { connections.receives as i32 },
+            max_request_dtos: connections.requests as i32,
+            max_recv_iov: 1,
+            max_request_iov: 1,
+            max_rdma_read_in: adapter.limits.reads_in as i32,
+            max_rdma_read_out: adapter.limits.reads_out as i32,
+            max_rdma_write_iov: segments(adapter.limits.write_segments),
+            max_rdma_read_iov: segments(adapter.limits.read_segments),
+            ..Default::default()
+        };
+        let evds = (&adapter.evd).into();
+        let ep = match &srq {
+            Some(srq) => adapter.pz.create_ep_with_srq(evds, srq, Some(&attr))?,
+            None => adapter.pz.create_ep(evds, Some(&attr))?,
+        };
+        let window = (connections.receives as usize, connections.count() + 1);
+        self.receives.prepare(adapter, &ep, window)?;
+        connections.insert(rail, ep)
+    }
+
+    pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
+        let Err(error) = self.try_connect(rail, hello) else {
+            return;
+        };
+        let postponed = (rail, *hello, self.connections.now);
+        if error == Error::NoMemory && self.connections.postpone(postponed) {
+            self.connections.remove(rail);
+        } else {
+            self.close_rail(rail, Some(error));
+        }
+    }
+
+    /// Returns whether an idle session has to be given up, since Endpoints are short.
+    pub(crate) fn take_short(&mut self) -> bool {
+        core::mem::take(&mut self.connections.short)
+    }
+
+    /// Fails the last connect that waits for an Endpoint: there is no idle session.
+    pub(crate) fn fail_postponed(&mut self) {
+        if let Some((rail, ..)) = self.connections.postponed.pop() {
+            self.close_rail(rail, Some(Error::NoMemory));
+        }
+    }
+
+    /// Fails the connects that have waited for too long. `now` is in milliseconds.
+    pub(crate) fn expire_postponed(&mut self, now: u64) {
+        self.connections.now = now;
+        let timeout = u64::from(self.connections.timeout / 1000);
+        while let Some((rail, _, since)) = self.connections.postponed.first().copied() {
+            if now < since.saturating_add(timeout) {
+                return;
+            }
+            let _ = self.connections.postponed.remove(0);
+            self.close_rail(rail, Some(Error::NoMemory));
+        }
+    }
+
+    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
+        let place = self.connections.address(rail.peer).copied();
+        let place = place.ok_or(Error::Unreachable)?;
+        self.create_ep(rail).map_err(|_| Error::NoMemory)?;
+        let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
+        let timeout = self.connections.timeout;
+        let begun = ep.connect(&place.ip.into(), place.port.into(), timeout, &hello.encode());
+        begun.map_err(|_| Error::Unreachable)
+    }
+
+    pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
+        let Some(cr) = self.crs.remove(request) else {
+            return self.close_rail(rail, Some(Error::Reset));
+        };
+        let remote = cr.remote().ok().and_then(Place::new);
+        self.connections.set_address(rail.peer, remote);
+        let accepted = match self.create_ep(rail) {
+            Ok(()) => match self.connections.ep(rail) {
+                Some(ep) => cr.accept(ep, &hello.encode()),
+                None => Ok(()),
+            },
+            Err(error) => cr.reject(&rejection()).and(Err(error)),
+        };
+        if accepted.is_err() {
+            // The peer may have given up. The next one may find an Endpoint.
+            self.connections.short = true;
+            self.close_rail(rail, Some(Error::NoMemory));
+        }
+    }
+
+    pub(super) fn begin_disconnect(&mut self, rail: RailId, close: Close) {
+        let how = match close {
+            Close::Graceful => kdat::Close::Graceful,
+            Close::Abrupt => kdat::Close::Abrupt,
+        };
+        self.connections.postponed.retain(|(waiting, ..)| *waiting != rail);
+        // The event of the end follows, also if it is on its way already.
+        let ep = self.connections.ep(rail);
+        if !ep.is_some_and(|ep| ep.disconnect(how).is_ok()) {
+            self.close_rail(rail, None);
+        }
+    }
+
+    /// Frees the Endpoint of a rail, and reports its end. Nothing is outstanding on it.
+    fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
+        if self.connections.remove(rail).is_some() {
+            self.forget_requests(rail);
+            self.forget_binds(rail);
+        }
+        self.report(Report::Closed(rail, reason));
+    }
+
+    /// Forgets requests of an Endpoint that was freed, of which no events come any more.
+    fn forget_requests(&mut self, rail: RailId) {
+        while let Some(request) = self.requests.take_where(|request| request.rail == rail) {
+            if let Work::Bind(op) = request.work {
+                self.step_ended(op, false);
+            }
+        }
+    }
+
+    /// Processes a connection event other than ESTABLISHED.
+    pub(crate) fn connection_ended(&mut self, id: EpId, event: Connection) {
+        let Some(rail) = self.connections.rail_of(id) else {
+            return;
+        };
+        let reason = match event {
+            Connection::PeerRejected => {
+                let mut data = [0; PRIVATE_DATA];
+                let length = self.private_data(rail, &mut data);
+                Some(reason_of(data.get(..length).unwrap_or(&[])))
+            }
+            Connection::NonPeerRejected => Some(Error::Refused),
+            Connection::Unreachable => Some(Error::Unreachable),
+            Connection::TimedOut => Some(Error::TimedOut),
+            _ => None,
+        };
+        self.close_rail(rail, reason);
+        if !self.connections.postponed.is_empty() {
+            if let Ok((rail, hello, _)) = self.connections.postponed.remove(0) {
+                self.begin_connect(rail, &hello);
+            }
+        }
+    }
+
+    /// Copies the private data of the peer's answer, and returns their length.
+    pub(crate) fn private_data(&self, rail: RailId, data: &mut [u8]) -> usize {
+        let length = self.connections.ep(rail).map(|ep| ep.private_data(data));
+        length.and_then(Result::ok).unwrap_or(0).min(PRIVATE_DATA)
+    }
+}

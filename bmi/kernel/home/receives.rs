@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Receive buffers.
+//!
+//! All connections share one Shared Receive Queue (SRQ). It has as many receives as its peers may
+//! send messages at once, up to a limit. Above the limit, a message may have to wait at its sender
+//! until a buffer is free, which no consumer can delay: another buffer is posted before a message
+//! is processed. Over iWARP, a message that finds no receive ends its connection. There, and on
+//! devices without SRQs, each connection has receives of its own.
+
+use super::Adapter;
+use crate::options::Options;
+use kdat::{
+    Buffer,
+    Dto,
+    Ep,
+    Refused,
+    Srq, //
+};
+use kernel::prelude::*;
+
+/// Buffers that are registered together.
+const CHUNK: usize = 64;
+
+/// The receive buffers.
+pub(super) struct Receives {
+    size: usize,
+    srq: Option<Srq>,
+    /// Receives that the SRQ may have, and those that it has.
+    limit: usize,
+    posted: usize,
+    free: KVVec<Buffer>,
+}
+
+impl Receives {
+    pub(super) fn new(adapter: &Adapter, options: &Options) -> Self {
+        let srq = match adapter.is_iwarp {
+            true => None,
+            false => adapter.pz.create_srq(options.shared_receives).ok(),
+        };
+        Self {
+            size: options.message as usize,
+            srq,
+            limit: options.shared_receives as usize,
+            posted: 0,
+            free: KVVec::new(),
+        }
+    }
+
+    /// Returns the SRQ, if the connections share their receives.
+    pub(super) fn srq(&self) -> Option<&Srq> {
+        self.srq.as_ref()
+    }
+
+    fn take(&mut self, adapter: &Adapter) -> kdat::Result<Buffer> {
+        if self.free.is_empty() {
+            for buffer in adapter.pz.buffers(CHUNK, self.size)? {
+                self.free.push(buffer, GFP_KERNEL)?;
+            }
+        }
+        match self.free.pop() {
+            Some(buffer) => Ok(buffer),
+            None => adapter.pz.buffer(self.size),
+        }
+    }
+
+    /// Gives back a buffer, or drops it if there is no memory for the list.
+    pub(super) fn give_back(&mut self, buffer: Buffer) {
+        let _ = self.free.push(buffer, GFP_KERNEL);
+    }
+
+    fn post(&mut self, buffer: Buffer, ep: &Ep) -> kdat::Result {
+        let posted = match &self.srq {
+            Some(srq) => srq.post(buffer, 0),
+            None => ep.post(Dto::receive(buffer)),
+        };
+        match posted {
+            Ok(()) => self.posted += 1,
+            Err(Refused { error, buffer, .. }) => {
+                if let Some(buffer) = buffer {
+                    self.give_back(buffer);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts receives for a new connection, one of `count` whose peers may send `window` messages
+    /// each: its own, or those that the SRQ lacks.
+    pub(super) fn prepare(
+        &mut self,
+        adapter: &Adapter,
+        ep: &Ep,
+        (window, count): (usize, usize),
+    ) -> kdat::Result {
+        let wanted = match self.srq {
+            Some(_) => (window * count).min(self.limit).saturating_sub(self.posted),
+            None => window,
+        };
+        for _ in 0..wanted {
+            let buffer = self.take(adapter)?;
+            self.post(buffer, ep)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces a receive that has ended with a message.
+    pub(super) fn replace(&mut self, adapter: &Adapter, ep: &Ep) -> kdat::Result {
+        self.posted = self.posted.saturating_sub(1);
+        let buffer = self.take(adapter)?;
+        self.post(buffer, ep)
+    }
+
+    /// Records that a receive has ended without a message. The next connection posts another.
+    pub(super) fn flushed(&mut self, buffer: Option<Buffer>) {
+        self.posted = self.posted.saturating_sub(1);
+        if let Some(buffer) = buffer {
+            self.give_back(buffer);
+        }
+    }
+}

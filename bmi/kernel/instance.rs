@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Instances of BMI, and waiting for results.
+//!
+//! An upcall takes each event, lets the engine process it, and wakes the threads for which there
+//! are results then.
+
+use crate::{
+    address::Place,
+    glue::Ticker,
+    home::{
+        Adapter,
+        KernelHome,
+        PLACES, //
+    },
+    options::Options,
+    state::State, //
+};
+use kdat::{
+    Access,
+    Event,
+    Ia,
+    Psp,
+    Shared as Memory,
+    Streams, //
+};
+use kernel::{
+    new_condvar,
+    new_mutex,
+    prelude::*,
+    sync::{
+        lock::{
+            mutex::MutexBackend,
+            Guard, //
+        },
+        Arc,
+        CondVar,
+        CondVarTimeoutResult,
+        Mutex, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Instant,
+        Monotonic, //
+    },
+};
+
+/// Length of the event queue. Completions beyond it wait in the device's queue.
+const EVENTS: u32 = 1024;
+
+/// Length of the queue for asynchronous errors.
+const ASYNC_EVENTS: u32 = 16;
+
+/// What the calls share.
+#[pin_data]
+pub(crate) struct Shared {
+    #[pin]
+    state: Mutex<Inner>,
+    #[pin]
+    places: [CondVar; PLACES],
+    start: Instant<Monotonic>,
+}
+
+/// What the lock of the instance protects.
+pub(crate) struct Inner {
+    pub(crate) state: State,
+    /// Memory of `bmi_memalloc()`, by its start.
+    pub(crate) memory: KVVec<Memory>,
+}
+
+impl Inner {
+    /// Returns the memory of `bmi_memalloc()` that has an address, and the offset there.
+    pub(crate) fn find(&self, address: usize) -> Option<(&Memory, usize)> {
+        let after = self.memory.partition_point(|memory| start_of(memory) <= address);
+        let memory = self.memory.get(after.checked_sub(1)?)?;
+        let offset = address - start_of(memory);
+        (offset < memory.size()).then_some((memory, offset))
+    }
+
+    /// Allocates registered memory, and returns its start.
+    pub(crate) fn allocate(&mut self, size: usize) -> Result<usize> {
+        let memory = self.state.home.adapter.pz.share(size, Access::Bind)?;
+        let start = start_of(&memory);
+        let place = self.memory.partition_point(|other| start_of(other) < start);
+        self.memory.reserve(1, GFP_KERNEL)?;
+        let _ = self.memory.insert_within_capacity(place, memory);
+        Ok(start)
+    }
+
+    /// Forgets memory, by its start. Operations with it keep it.
+    pub(crate) fn free(&mut self, start: usize) -> Result<Memory> {
+        let place = self.memory.binary_search_by_key(&start, start_of).map_err(|_| EINVAL)?;
+        self.memory.remove(place).map_err(|_| EINVAL)
+    }
+}
+
+fn start_of(memory: &Memory) -> usize {
+    memory.remote().address as usize
+}
+
+type Locked<'a> = Guard<'a, Inner, MutexBackend>;
+
+impl Shared {
+    fn new(state: State) -> Result<Arc<Self>> {
+        let inner = Inner {
+            state,
+            memory: KVVec::new(),
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_mutex!(inner, "kdapl_bmi"),
+                places <- pin_init::pin_init_array_from_fn(|_| new_condvar!("kdapl_bmi")),
+                start: Instant::now(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Locks the instance, and calls `with`. Wakes the threads for which there are results then.
+    pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Inner) -> T) -> T {
+        let mut guard = self.state.lock();
+        let result = with(&mut guard);
+        self.announce(&mut guard);
+        result
+    }
+
+    /// Wakes the threads for which there are results.
+    fn announce(&self, guard: &mut Locked<'_>) {
+        guard.state.discard_closing();
+        let wakes = core::mem::take(&mut guard.state.home.wakes);
+        for (place, waiters) in self.places.iter().enumerate() {
+            if wakes & (1 << place) != 0 {
+                waiters.notify_all();
+            }
+        }
+    }
+
+    /// Waits until `take` returns a result, for at most so many milliseconds; a negative number has
+    /// no limit.
+    pub(crate) fn wait<T>(
+        &self,
+        place: usize,
+        milliseconds: i32,
+        mut take: impl FnMut(&mut Inner) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let waiters = self.places.get(place).ok_or(EINVAL)?;
+        let mut left = u32::try_from(milliseconds).ok().map(msecs_to_jiffies);
+        let mut guard = self.state.lock();
+        loop {
+            if let Some(result) = take(&mut guard) {
+                self.announce(&mut guard);
+                return Ok(Some(result));
+            }
+            left = match left {
+                Some(0) => return Ok(None),
+                Some(jiffies) => match waiters.wait_interruptible_timeout(&mut guard, jiffies) {
+                    CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
+                    CondVarTimeoutResult::Timeout => Some(0),
+                    CondVarTimeoutResult::Signal { .. } => return Err(EINTR),
+                },
+                None if waiters.wait_interruptible(&mut guard) => return Err(EINTR),
+                None => None,
+            };
+        }
+    }
+
+    /// Waits until a context that closes has ended. Signals do not end the wait.
+    pub(crate) fn wait_for_close(&self, context: u8) {
+        let waiters = self.places.get(crate::home::UNEXPECTED_PLACE);
+        let mut guard = self.state.lock();
+        while guard.state.is_closing(context) {
+            if let Some(waiters) = waiters {
+                waiters.wait(&mut guard);
+            }
+        }
+    }
+
+    fn handle(&self, event: Event) {
+        self.with(|inner| inner.state.process(event));
+    }
+
+    /// Tells the engine the time.
+    pub(crate) fn tick(&self) {
+        let now = self.start.elapsed().as_millis();
+        self.with(|inner| inner.state.tick(u64::try_from(now).unwrap_or(0)));
+    }
+}
+
+/// An instance, `struct bmi` of the header. Fields are dropped in this order: the close of the
+/// adapter ends all upcalls.
+pub(crate) struct Instance {
+    _ticker: Ticker,
+    _listener: Option<Psp>,
+    _ia: Ia,
+    shared: Arc<Shared>,
+}
+
+impl Instance {
+    /// Opens an instance.
+    pub(crate) fn open(adapter: &CStr, listen: Option<Place>) -> Result<KBox<Self>> {
+        let options = Options::default();
+        let ia = Ia::open(adapter, ASYNC_EVENTS)?;
+        let streams = Streams::DTO | Streams::CONNECTION | Streams::CR | Streams::RMR_BIND;
+        let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams, EVENTS)?);
+        let home = KernelHome::new(Adapter::new(pz, evd.clone(), ia.limits()?), &options)?;
+        let shared = Shared::new(State::new(home, &options)?)?;
+        let handler = shared.clone();
+        evd.set_handler(move |event| handler.handle(event))?;
+        let listener = match listen {
+            Some(place) => Some(ia.listen(place.port.into(), &evd)?),
+            None => None,
+        };
+        let instance = Self {
+            _ticker: Ticker::start(&shared)?,
+            _listener: listener,
+            _ia: ia,
+            shared,
+        };
+        Ok(KBox::new(instance, GFP_KERNEL)?)
+    }
+
+    /// Returns what the calls share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Parameters of the engine, which are those of `libkdapl_bmi`.
+
+use crate::engine::{
+    Config,
+    Window, //
+};
+
+/// Receives for control messages on each connection.
+const CONTROL: u16 = 8;
+/// Requests for data on each connection, besides messages.
+const RDMA: u16 = 16;
+
+/// Options of the instance. The unit of times is a millisecond.
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    /// Bytes of the largest message on the wire.
+    pub(crate) message: u32,
+    /// Messages that a peer may send before this side has taken them.
+    pub(crate) window: u16,
+    /// Receives of the shared receive queue.
+    pub(crate) shared_receives: u32,
+    /// Time after which an attempt to connect fails.
+    pub(crate) connect_timeout: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            message: 16 * 1024,
+            window: 32,
+            shared_receives: 1024,
+            connect_timeout: 30_000,
+        }
+    }
+}
+
+impl Options {
+    /// Returns the receives of each connection.
+    pub(crate) fn window(&self) -> Window {
+        Window {
+            data: self.window,
+            control: CONTROL,
+        }
+    }
+
+    /// Returns the requests of the engine on each connection.
+    pub(crate) fn queue(&self) -> u16 {
+        self.window.saturating_add(CONTROL).saturating_add(RDMA)
+    }
+
+    /// Returns the parameters of the engine.
+    pub(crate) fn config(&self, pull: bool) -> Config {
+        Config {
+            instance: random(),
+            message: self.message,
+            window: self.window(),
+            lend: 1024,
+            queue: self.queue(),
+            rails: 1,
+            stripe_from: 256 * 1024,
+            pull,
+            silence: 15_000,
+            patience: 5_000,
+        }
+    }
+}
+
+/// Returns a number that nobody can guess, other than 0.
+pub(crate) fn random() -> u64 {
+    crate::glue::random() | 1
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The engine and its home, under one lock.
+
+use crate::{
+    engine::{
+        Bucket,
+        Completion,
+        Engine,
+        Entry,
+        OpId,
+        PeerId,
+        Post,
+        Role,
+        MAX_CONTEXTS, //
+    },
+    home::{
+        Fragment,
+        Held,
+        KernelHome,
+        Report,
+        Stashed,
+        Step,
+        Work,
+        UNEXPECTED_PLACE, //
+    },
+    options::Options,
+    storage::{
+        filled,
+        Vectors, //
+    },
+};
+use kdat::{
+    Connection,
+    Cr,
+    EpId,
+    Event,
+    Operation, //
+};
+use kernel::prelude::*;
+
+/// Buckets for matching. The number stays, so it is that of a busy server.
+const BUCKETS: usize = 4096;
+
+/// Milliseconds between two ticks of the engine.
+pub(crate) const TICK: u64 = 500;
+
+/// All of the instance that its lock protects.
+pub(crate) struct State {
+    pub(crate) engine: Engine<Vectors>,
+    pub(crate) home: KernelHome,
+    /// Operations of each context that were not taken.
+    posted: [usize; MAX_CONTEXTS],
+    /// Contexts that are closing, a bit for each. Their results are discarded, and they are free
+    /// after the last one.
+    closing: u32,
+    /// Entries of the engine's storage.
+    ops: usize,
+    peers: usize,
+    /// Entries of operations that a session needs.
+    session: u32,
+}
+
+/// Unexpected message.
+pub(crate) struct Unexpected {
+    pub(crate) peer: PeerId,
+    pub(crate) tag: i32,
+    pub(crate) message: Stashed,
+}
+
+impl State {
+    pub(crate) fn new(home: KernelHome, options: &Options) -> Result<Self> {
+        // Some devices want more rights than local ones for the target of a read over iWARP.
+        let config = options.config(!home.adapter.is_iwarp);
+        let buckets = filled(BUCKETS, Bucket::new)?;
+        let engine = Engine::new(config, KVVec::new(), KVVec::new(), buckets);
+        Ok(Self {
+            engine: engine.map_err(|_| EINVAL)?,
+            home,
+            posted: [0; MAX_CONTEXTS],
+            closing: 0,
+            ops: 0,
+            peers: 0,
+            session: options.window().sum(),
+        })
+    }
+
+    /// Makes room for an operation, a peer and a session.
+    pub(crate) fn make_room(&mut self) -> Result {
+        while self.engine.room() <= self.session {
+            let ops = self.ops * 2 + 256;
+            let storage = filled(ops, Entry::vacant)?;
+            self.home.make_room(ops, self.peers)?;
+            self.engine.grow_ops(storage);
+            self.ops = ops;
+        }
+        if self.engine.census().1 as usize >= self.peers {
+            let peers = self.peers * 2 + 16;
+            let storage = filled(peers, Entry::vacant)?;
+            self.home.make_room(self.ops, peers)?;
+            self.engine.grow_peers(storage);
+            self.peers = peers;
+        }
+        Ok(())
+    }
+
+    /// Posts an operation. It may be complete on return.
+    pub(crate) fn post(&mut self, post: Post, fragments: KVec<Fragment>) -> Result<OpId> {
+        self.make_room()?;
+        let mut held = Held::new(fragments, post.role != Role::Receive);
+        if held.length() as u64 > self.engine.unexpected_limit() {
+            held.prepare(&self.home.adapter)?;
+        }
+        let post = Post {
+            length: held.length() as u64,
+            fragments: held.count(),
+            ..post
+        };
+        let posted = self.engine.post(post);
+        let id = posted.map_err(|error| Error::from_errno(-error.errno()))?;
+        if let Some(count) = self.posted.get_mut(usize::from(post.context)) {
+            *count += 1;
+        }
+        self.home.insert_held(id, held);
+        self.engine.start(&mut Step::new(&mut self.home), id);
+        self.settle();
+        Ok(id)
+    }
+
+    /// Takes the result of an operation.
+    pub(crate) fn test(&mut self, op: OpId, context: u8) -> Option<Completion> {
+        if self.engine.context_of(op) != Some(context) {
+            return None;
+        }
+        let completion = self.engine.test(op)?;
+        Some(self.complete(completion, context))
+    }
+
+    /// Takes the oldest result of a context.
+    pub(crate) fn test_context(&mut self, context: u8) -> Option<Completion> {
+        let completion = self.engine.test_context(context)?;
+        Some(self.complete(completion, context))
+    }
+
+    fn complete(&mut self, done: Completion, context: u8) -> Completion {
+        let copied = done.error.is_none() && !self.is_closing(context);
+        self.home.finish(done.op, if copied { done.actual as usize } else { 0 });
+        if let Some(count) = self.posted.get_mut(usize::from(context)) {
+            *count = count.saturating_sub(1);
+        }
+        done
+    }
+
+    /// Cancels an operation of a context, which has to be taken nevertheless.
+    pub(crate) fn cancel(&mut self, op: OpId, context: u8) -> Result {
+        if self.engine.context_of(op) != Some(context) {
+            return Err(EINVAL);
+        }
+        self.engine.cancel(&mut Step::new(&mut self.home), op);
+        self.settle();
+        Ok(())
+    }
+
+    /// Takes the oldest unexpected message.
+    pub(crate) fn take_unexpected(&mut self) -> Option<Unexpected> {
+        let taken = self.engine.take_unexpected(&mut Step::new(&mut self.home))?;
+        let message = self.home.take_stashed(taken.op);
+        self.settle();
+        Some(Unexpected {
+            peer: taken.peer,
+            tag: taken.tag,
+            message: message.unwrap_or(Stashed::Copy(KVVec::new())),
+        })
+    }
+
+    /// Drops a reference to a peer.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.engine.release(&mut Step::new(&mut self.home), peer);
+        self.settle();
+    }
+
+    /// Ends the connection of a peer at once.
+    pub(crate) fn disconnect(&mut self, peer: PeerId) {
+        self.engine.disconnect(&mut Step::new(&mut self.home), peer);
+        self.settle();
+    }
+
+    /// Closes a context: cancels its operations, and frees it when they have ended.
+    pub(crate) fn close_context(&mut self, context: u8) {
+        self.closing |= 1 << context;
+        for place in 0..self.home.places() {
+            let op = self.home.op_at(place);
+            if let Some(op) = op.filter(|op| self.engine.context_of(*op) == Some(context)) {
+                self.engine.cancel(&mut Step::new(&mut self.home), op);
+            }
+        }
+        self.settle();
+        self.discard(context);
+    }
+
+    /// Discards the results of a closing context.
+    fn discard(&mut self, context: u8) {
+        while self.test_context(context).is_some() {}
+        if self.posted.get(usize::from(context)) == Some(&0) {
+            self.closing &= !(1 << context);
+            self.home.wakes |= 1 << UNEXPECTED_PLACE;
+            self.engine.close_context(context);
+        }
+    }
+
+    /// Returns whether a context waits for the ends of its operations.
+    pub(crate) fn is_closing(&self, context: u8) -> bool {
+        self.closing & (1 << context) != 0
+    }
+
+    /// Discards the results of contexts that are closing.
+    pub(crate) fn discard_closing(&mut self) {
+        let mut left = self.closing;
+        while left != 0 {
+            self.discard(left.trailing_zeros() as u8);
+            left &= left - 1;
+        }
+    }
+
+    /// Passes all results of requests to the engine.
+    fn settle(&mut self) {
+        loop {
+            while !self.home.reports.is_empty() {
+                if let Ok(report) = self.home.reports.remove(0) {
+                    self.pass_on(report);
+                }
+            }
+            if !self.home.take_short() {
+                return;
+            }
+            if !self.engine.give_up_idle(&mut Step::new(&mut self.home)) {
+                self.home.fail_postponed();
+            }
+        }
+    }
+
+    fn pass_on(&mut self, report: Report) {
+        let Self { engine, home, .. } = self;
+        let home = &mut Step::new(home);
+        match report {
+            Report::Closed(rail, reason) => engine.closed(home, rail, reason),
+            Report::Completed(rail, cookie, success) => {
+                engine.completed(home, rail, cookie, success);
+            }
+            Report::Exposed(op, result) => engine.exposed(home, op, result),
+            Report::Withdrawn(op) => engine.withdrawn(home, op),
+        }
+    }
+
+    /// Lets time pass. `now` is in milliseconds.
+    pub(crate) fn tick(&mut self, now: u64) {
+        self.home.expire_postponed(now);
+        self.engine.tick(&mut Step::new(&mut self.home), now);
+        self.settle();
+    }
+
+    /// Processes an event.
+    pub(crate) fn process(&mut self, event: Event) {
+        match event {
+            Event::Dto(dto) if dto.operation == Operation::Receive => self.received(dto),
+            Event::Dto(dto) => {
+                self.completed(dto.context, dto.is_success());
+                self.home.free_message(dto.buffer);
+            }
+            Event::Bind { context, status } => self.completed(context, status == 0),
+            Event::Request(request) => self.requested(request),
+            Event::Connection(ep, Connection::Established) => self.established(ep),
+            Event::Connection(ep, event) => self.home.connection_ended(ep, event),
+            _ => {}
+        }
+        self.settle();
+    }
+
+    fn received(&mut self, dto: kdat::Completion) {
+        let rail = self.home.connections.rail_of(dto.ep).filter(|_| dto.is_success());
+        let (Some(rail), Some(buffer)) = (rail, dto.buffer) else {
+            return self.home.flushed(None);
+        };
+        // Without room the message is lost, and so its connection has to end.
+        if self.make_room().is_err() || !self.home.replace_receive(rail) {
+            self.engine.disconnect(&mut Step::new(&mut self.home), rail.peer);
+        }
+        let Self { engine, home, .. } = self;
+        let bytes = buffer.get(..dto.length).unwrap_or(&[]);
+        let mut step = Step::with(home, bytes);
+        engine.arrived(&mut step, rail, bytes);
+        match step.without_copy {
+            Some(op) => home.put_stashed(op, Some(Stashed::Buffer(buffer, dto.length))),
+            None => home.give_back_receive(buffer),
+        }
+    }
+
+    fn completed(&mut self, number: u64, success: bool) {
+        let Self { engine, home, .. } = self;
+        let Some(request) = home.requests.remove(number) else {
+            return;
+        };
+        match request.work {
+            Work::Last(cookie) => {
+                engine.completed(&mut Step::new(home), request.rail, cookie, success);
+            }
+            Work::Earlier => {}
+            Work::Bind(op) => home.bind_completed(request.rail, op, success),
+        }
+    }
+
+    fn requested(&mut self, request: Cr) {
+        let mut data = [0; crate::home::PRIVATE_DATA];
+        // The drop of a request rejects it.
+        let Ok(length) = request.private_data(&mut data) else {
+            return;
+        };
+        if self.make_room().is_err() {
+            return;
+        }
+        let Ok(number) = self.home.crs.insert(request) else {
+            return;
+        };
+        let data = data.get(..length).unwrap_or(&data);
+        self.engine.requested(&mut Step::new(&mut self.home), number, data);
+    }
+
+    fn established(&mut self, ep: EpId) {
+        let Some(rail) = self.home.connections.rail_of(ep) else {
+            return;
+        };
+        let mut data = [0; crate::home::PRIVATE_DATA];
+        let length = self.home.private_data(rail, &mut data);
+        let data = data.get(..length).unwrap_or(&data);
+        self.engine.established(&mut Step::new(&mut self.home), rail, data);
+    }
+}
