@@ -14,7 +14,11 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 #[path = ".."]
-#[allow(dead_code, unused_imports, reason = "the other home uses all of the engine")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the other home uses all of the engine"
+)]
 mod protocol {
     pub(crate) mod engine;
 }

@@ -74,7 +74,9 @@ fn peer_of(address: i64) -> PeerId {
 /// Returns a context; `Err` for one that cannot exist.
 fn context_of(id: i64) -> Result<u8> {
     let context = u8::try_from(id).map_err(|_| EINVAL)?;
-    (usize::from(context) < UNEXPECTED_PLACE).then_some(context).ok_or(EINVAL)
+    (usize::from(context) < UNEXPECTED_PLACE)
+        .then_some(context)
+        .ok_or(EINVAL)
 }
 
 /// Returns a string of a caller.
@@ -127,10 +129,15 @@ pub(crate) unsafe extern "C" fn bmi_close(bmi: *mut Instance) {
 #[no_mangle]
 pub(crate) unsafe extern "C" fn bmi_open_context(
     bmi: *const Instance,
-    context_id: *mut i64) -> c_int {
+    context_id: *mut i64,
+) -> c_int {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
-    let open = || shared?.with(|inner| inner.state.engine.open_context()).ok_or(EBUSY);
+    let open = || {
+        shared?
+            .with(|inner| inner.state.engine.open_context())
+            .ok_or(EBUSY)
+    };
     ret(open().map(|context| {
         // SAFETY: By the safety requirement.
         unsafe { put(context_id, i64::from(context)) };
@@ -144,9 +151,7 @@ pub(crate) unsafe extern "C" fn bmi_open_context(
 ///
 /// As of the module.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_close_context(
-    bmi: *const Instance,
-    context_id: i64) {
+pub(crate) unsafe extern "C" fn bmi_close_context(bmi: *const Instance, context_id: i64) {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     if let (Ok(context), Ok(shared)) = (context_of(context_id), shared) {
@@ -163,7 +168,9 @@ pub(crate) unsafe extern "C" fn bmi_close_context(
 #[no_mangle]
 pub(crate) unsafe extern "C" fn bmi_cancel(
     bmi: *const Instance,
-    id: i64, context_id: i64) -> c_int {
+    id: i64,
+    context_id: i64,
+) -> c_int {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let cancel = || {

@@ -25,8 +25,7 @@ use kdat::{
     Streams, //
 };
 use kernel::{
-    new_condvar,
-    new_mutex,
+    new_condvar, new_mutex,
     prelude::*,
     sync::{
         lock::{
@@ -71,7 +70,9 @@ pub(crate) struct Inner {
 impl Inner {
     /// Returns the memory of `bmi_memalloc()` that has an address, and the offset there.
     pub(crate) fn find(&self, address: usize) -> Option<(&Memory, usize)> {
-        let after = self.memory.partition_point(|memory| start_of(memory) <= address);
+        let after = self
+            .memory
+            .partition_point(|memory| start_of(memory) <= address);
         let memory = self.memory.get(after.checked_sub(1)?)?;
         let offset = address - start_of(memory);
         (offset < memory.size()).then_some((memory, offset))
@@ -89,7 +90,10 @@ impl Inner {
 
     /// Forgets memory, by its start. Operations with it keep it.
     pub(crate) fn free(&mut self, start: usize) -> Result<Memory> {
-        let place = self.memory.binary_search_by_key(&start, start_of).map_err(|_| EINVAL)?;
+        let place = self
+            .memory
+            .binary_search_by_key(&start, start_of)
+            .map_err(|_| EINVAL)?;
         self.memory.remove(place).map_err(|_| EINVAL)
     }
 }

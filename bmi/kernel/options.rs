@@ -6,6 +6,7 @@ use crate::engine::{
     Config,
     Window, //
 };
+use kernel::page::PAGE_SIZE;
 
 /// Receives for control messages on each connection.
 const CONTROL: u16 = 8;
@@ -43,6 +44,11 @@ impl Options {
             data: self.window,
             control: CONTROL,
         }
+    }
+
+    /// Returns the segments of a message, whose memory may not be contiguous.
+    pub(crate) fn segments(&self) -> u32 {
+        self.message.div_ceil(PAGE_SIZE as u32) + 1
     }
 
     /// Returns the requests of the engine on each connection.

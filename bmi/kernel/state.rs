@@ -42,9 +42,6 @@ use kernel::prelude::*;
 /// Buckets for matching. The number stays, so it is that of a busy server.
 const BUCKETS: usize = 4096;
 
-/// Milliseconds between two ticks of the engine.
-pub(crate) const TICK: u64 = 500;
-
 /// All of the instance that its lock protects.
 pub(crate) struct State {
     pub(crate) engine: Engine<Vectors>,
@@ -144,7 +141,8 @@ impl State {
 
     fn complete(&mut self, done: Completion, context: u8) -> Completion {
         let copied = done.error.is_none() && !self.is_closing(context);
-        self.home.finish(done.op, if copied { done.actual as usize } else { 0 });
+        self.home
+            .finish(done.op, if copied { done.actual as usize } else { 0 });
         if let Some(count) = self.posted.get_mut(usize::from(context)) {
             *count = count.saturating_sub(1);
         }
@@ -163,7 +161,9 @@ impl State {
 
     /// Takes the oldest unexpected message.
     pub(crate) fn take_unexpected(&mut self) -> Option<Unexpected> {
-        let taken = self.engine.take_unexpected(&mut Step::new(&mut self.home))?;
+        let taken = self
+            .engine
+            .take_unexpected(&mut Step::new(&mut self.home))?;
         let message = self.home.take_stashed(taken.op);
         self.settle();
         Some(Unexpected {
@@ -277,13 +277,18 @@ impl State {
     }
 
     fn received(&mut self, dto: kdat::Completion) {
-        let rail = self.home.connections.rail_of(dto.ep).filter(|_| dto.is_success());
+        let rail = self
+            .home
+            .connections
+            .rail_of(dto.ep)
+            .filter(|_| dto.is_success());
         let (Some(rail), Some(buffer)) = (rail, dto.buffer) else {
             return self.home.flushed(None);
         };
         // Without room the message is lost, and so its connection has to end.
         if self.make_room().is_err() || !self.home.replace_receive(rail) {
-            self.engine.disconnect(&mut Step::new(&mut self.home), rail.peer);
+            self.engine
+                .disconnect(&mut Step::new(&mut self.home), rail.peer);
         }
         let Self { engine, home, .. } = self;
         let bytes = buffer.get(..dto.length).unwrap_or(&[]);
@@ -322,7 +327,8 @@ impl State {
             return;
         };
         let data = data.get(..length).unwrap_or(&data);
-        self.engine.requested(&mut Step::new(&mut self.home), number, data);
+        self.engine
+            .requested(&mut Step::new(&mut self.home), number, data);
     }
 
     fn established(&mut self, ep: EpId) {
@@ -332,6 +338,7 @@ impl State {
         let mut data = [0; crate::home::PRIVATE_DATA];
         let length = self.home.private_data(rail, &mut data);
         let data = data.get(..length).unwrap_or(&data);
-        self.engine.established(&mut Step::new(&mut self.home), rail, data);
+        self.engine
+            .established(&mut Step::new(&mut self.home), rail, data);
     }
 }

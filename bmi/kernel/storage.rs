@@ -25,10 +25,7 @@ impl Storage for Vectors {
 }
 
 /// Allocates `number` entries.
-pub(crate) fn filled<T>(
-    number: usize,
-    new: impl Fn() -> T,
-) -> Result<KVVec<T>, AllocError> {
+pub(crate) fn filled<T>(number: usize, new: impl Fn() -> T) -> Result<KVVec<T>, AllocError> {
     let mut vector = KVVec::with_capacity(number, GFP_KERNEL)?;
     for _ in 0..number {
         vector.push_within_capacity(new()).map_err(|_| AllocError)?;
@@ -86,10 +83,16 @@ impl<T> Slab<T> {
         (u64::from(*generation) == number >> 32).then_some(value)
     }
 
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        self.entry(number)?.as_mut()
+    }
+
     /// Removes a value. Its number may be an invention.
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
         let value = self.entry(number)?.take()?;
-        let _ = self.free.push_within_capacity((number as u32).wrapping_sub(1));
+        let _ = self
+            .free
+            .push_within_capacity((number as u32).wrapping_sub(1));
         Some(value)
     }
 

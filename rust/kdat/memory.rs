@@ -148,6 +148,12 @@ impl Region {
     pub(crate) fn len(&self) -> usize {
         self.length
     }
+
+    /// Returns whether the pages of the memory may not be contiguous.
+    pub(crate) fn is_scattered(&self) -> bool {
+        // SAFETY: The call only compares the address.
+        unsafe { kernel::bindings::is_vmalloc_addr(self.start.as_ptr().cast()) }
+    }
 }
 
 impl Drop for Region {

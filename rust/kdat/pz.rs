@@ -113,9 +113,11 @@ impl Pz {
         Fmr::new(self, max_pages)
     }
 
-    /// Creates a Shared Receive Queue of at least `receives` receives: `dat_srq_create`.
-    pub fn create_srq(&self, receives: u32) -> Result<Srq> {
-        Srq::new(self, receives)
+    /// Creates a Shared Receive Queue of at least `receives` receives, which may have so many
+    /// segments each: `dat_srq_create`. A buffer takes a segment for each page of its memory that is
+    /// not contiguous.
+    pub fn create_srq(&self, receives: u32, segments: u32) -> Result<Srq> {
+        Srq::new(self, receives, segments)
     }
 
     /// Creates an Endpoint: `dat_ep_create`. `None` selects the default attributes.

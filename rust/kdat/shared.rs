@@ -15,7 +15,10 @@ use crate::{
     post::Remote,
     pz::Pz, //
 };
-use kernel::sync::Arc;
+use kernel::{
+    page::PAGE_SIZE,
+    sync::Arc, //
+};
 
 /// Accesses that peers may make to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +105,19 @@ impl Shared {
             offset,
             length,
         })
+    }
+
+    /// Returns how many of `length` bytes at `offset` a DTO with so many segments left can have, and
+    /// how many of its segments they take: one for each page of memory that may not be contiguous
+    /// for the device.
+    pub fn fitting(&self, offset: usize, length: usize, segments: usize) -> (usize, usize) {
+        if !self.0.is_scattered() {
+            return if segments > 0 { (length, 1) } else { (0, 0) };
+        }
+        let start = self.0.at(offset).addr().get() % PAGE_SIZE;
+        let room = segments.saturating_mul(PAGE_SIZE).saturating_sub(start);
+        let bytes = length.min(room);
+        (bytes, (start + bytes).div_ceil(PAGE_SIZE))
     }
 
     /// Copies bytes out of the memory. Those that a peer changes meanwhile may be old or new.

@@ -31,10 +31,10 @@ struct Queue {
 pub struct Srq(Arc<Queue>);
 
 impl Srq {
-    pub(crate) fn new(pz: &Pz, receives: u32) -> Result<Self> {
+    pub(crate) fn new(pz: &Pz, receives: u32, segments: u32) -> Result<Self> {
         let attr = bindings::DAT_SRQ_ATTR {
             max_recv_dtos: count(receives),
-            max_recv_iov: 1,
+            max_recv_iov: count(segments),
             low_watermark: bindings::DAT_SRQ_LW_DEFAULT as i32,
         };
         let (ia, zone) = (pz.0.adapter.ia.raw(), pz.0.handle.raw());

@@ -31,9 +31,7 @@ use kernel::{
 ///
 /// As of the module `calls`.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_memalloc(
-    bmi: *const Instance,
-    size: i64) -> *mut c_void {
+pub(crate) unsafe extern "C" fn bmi_memalloc(bmi: *const Instance, size: i64) -> *mut c_void {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let allocate = || -> Result<usize> {
@@ -41,7 +39,10 @@ pub(crate) unsafe extern "C" fn bmi_memalloc(
         let size = size.ok_or(EINVAL)?;
         shared?.with(|inner| inner.allocate(size))
     };
-    allocate().map_or(core::ptr::null_mut(), core::ptr::with_exposed_provenance_mut)
+    allocate().map_or(
+        core::ptr::null_mut(),
+        core::ptr::with_exposed_provenance_mut,
+    )
 }
 
 /// `bmi_memfree()`.
@@ -50,9 +51,7 @@ pub(crate) unsafe extern "C" fn bmi_memalloc(
 ///
 /// As of the module `calls`.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_memfree(
-    bmi: *const Instance,
-    buffer: *mut c_void) -> c_int {
+pub(crate) unsafe extern "C" fn bmi_memfree(bmi: *const Instance, buffer: *mut c_void) -> c_int {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let memory = shared.and_then(|shared| shared.with(|inner| inner.free(buffer.addr())));
@@ -79,7 +78,10 @@ const CLOSE_SOCKET: c_int = 13;
 #[no_mangle]
 pub(crate) unsafe extern "C" fn bmi_set_info(
     bmi: *const Instance,
-    address: i64, option: c_int, _parameter: *mut c_void) -> c_int {
+    address: i64,
+    option: c_int,
+    _parameter: *mut c_void,
+) -> c_int {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let peer = peer_of(address);
@@ -142,7 +144,9 @@ pub(crate) unsafe extern "C" fn bmi_get_info(
 #[no_mangle]
 pub(crate) unsafe extern "C" fn bmi_addr_lookup(
     bmi: *const Instance,
-    address: *mut i64, text: *const c_char) -> c_int {
+    address: *mut i64,
+    text: *const c_char,
+) -> c_int {
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     // SAFETY: By the safety requirement.

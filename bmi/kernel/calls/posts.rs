@@ -145,9 +145,23 @@ pub(crate) unsafe extern "C" fn bmi_post_send(
     context: i64,
 ) -> c_int {
     let role = Role::Send;
-    let common = Common { role, peer, tag, user, context };
+    let common = Common {
+        role,
+        peer,
+        tag,
+        user,
+        context,
+    };
     // SAFETY: By the safety requirement. The lists have one member.
-    unsafe { post(bmi, id, &common, (&raw const buffer, &raw const size, 1), (size, core::ptr::null_mut())) }
+    unsafe {
+        post(
+            bmi,
+            id,
+            &common,
+            (&raw const buffer, &raw const size, 1),
+            (size, core::ptr::null_mut()),
+        )
+    }
 }
 
 /// `bmi_post_sendunexpected()`.
@@ -167,9 +181,23 @@ pub(crate) unsafe extern "C" fn bmi_post_sendunexpected(
     context: i64,
 ) -> c_int {
     let role = Role::SendUnexpected;
-    let common = Common { role, peer, tag, user, context };
+    let common = Common {
+        role,
+        peer,
+        tag,
+        user,
+        context,
+    };
     // SAFETY: By the safety requirement. The lists have one member.
-    unsafe { post(bmi, id, &common, (&raw const buffer, &raw const size, 1), (size, core::ptr::null_mut())) }
+    unsafe {
+        post(
+            bmi,
+            id,
+            &common,
+            (&raw const buffer, &raw const size, 1),
+            (size, core::ptr::null_mut()),
+        )
+    }
 }
 
 /// `bmi_post_recv()`.
@@ -190,10 +218,24 @@ pub(crate) unsafe extern "C" fn bmi_post_recv(
     context: i64,
 ) -> c_int {
     let role = Role::Receive;
-    let common = Common { role, peer, tag, user, context };
+    let common = Common {
+        role,
+        peer,
+        tag,
+        user,
+        context,
+    };
     let buffer = buffer.cast_const();
     // SAFETY: By the safety requirement. The lists have one member.
-    unsafe { post(bmi, id, &common, (&raw const buffer, &raw const size, 1), (size, actual)) }
+    unsafe {
+        post(
+            bmi,
+            id,
+            &common,
+            (&raw const buffer, &raw const size, 1),
+            (size, actual),
+        )
+    }
 }
 
 /// `bmi_post_send_list()`.
@@ -215,9 +257,23 @@ pub(crate) unsafe extern "C" fn bmi_post_send_list(
     context: i64,
 ) -> c_int {
     let role = Role::Send;
-    let common = Common { role, peer, tag, user, context };
+    let common = Common {
+        role,
+        peer,
+        tag,
+        user,
+        context,
+    };
     // SAFETY: By the safety requirement.
-    unsafe { post(bmi, id, &common, (buffers, sizes, count), (total, core::ptr::null_mut())) }
+    unsafe {
+        post(
+            bmi,
+            id,
+            &common,
+            (buffers, sizes, count),
+            (total, core::ptr::null_mut()),
+        )
+    }
 }
 
 /// `bmi_post_sendunexpected_list()`.
@@ -239,9 +295,23 @@ pub(crate) unsafe extern "C" fn bmi_post_sendunexpected_list(
     context: i64,
 ) -> c_int {
     let role = Role::SendUnexpected;
-    let common = Common { role, peer, tag, user, context };
+    let common = Common {
+        role,
+        peer,
+        tag,
+        user,
+        context,
+    };
     // SAFETY: By the safety requirement.
-    unsafe { post(bmi, id, &common, (buffers, sizes, count), (total, core::ptr::null_mut())) }
+    unsafe {
+        post(
+            bmi,
+            id,
+            &common,
+            (buffers, sizes, count),
+            (total, core::ptr::null_mut()),
+        )
+    }
 }
 
 /// `bmi_post_recv_list()`.
@@ -264,7 +334,21 @@ pub(crate) unsafe extern "C" fn bmi_post_recv_list(
     context: i64,
 ) -> c_int {
     let role = Role::Receive;
-    let common = Common { role, peer, tag, user, context };
+    let common = Common {
+        role,
+        peer,
+        tag,
+        user,
+        context,
+    };
     // SAFETY: By the safety requirement.
-    unsafe { post(bmi, id, &common, (buffers.cast(), sizes, count), (total, actual)) }
+    unsafe {
+        post(
+            bmi,
+            id,
+            &common,
+            (buffers.cast(), sizes, count),
+            (total, actual),
+        )
+    }
 }

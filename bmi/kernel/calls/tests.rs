@@ -62,7 +62,11 @@ impl Results {
         unsafe {
             put_at(self.ids, place, done.op.0.raw() as i64);
             put_at(self.indices, place, index as c_int);
-            put_at(self.errors, place, done.error.map_or(0, |error| -error.errno()));
+            put_at(
+                self.errors,
+                place,
+                done.error.map_or(0, |error| -error.errno()),
+            );
             put_at(self.sizes, place, done.actual as i64);
             let user = core::ptr::with_exposed_provenance_mut(done.user as usize);
             put_at(self.users, place, user);

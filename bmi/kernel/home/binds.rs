@@ -70,7 +70,9 @@ impl Binds {
     /// Returns the counter of a rail.
     fn counter(&mut self, rail: RailId) -> Option<&mut usize> {
         let mut counters = self.outstanding.iter_mut();
-        counters.find(|(other, _)| *other == rail).map(|(_, count)| count)
+        counters
+            .find(|(other, _)| *other == rail)
+            .map(|(_, count)| count)
     }
 }
 
@@ -87,7 +89,10 @@ impl KernelHome {
         if !queued {
             return self.step_ended(op, false);
         }
-        let _ = self.binds.waiting.insert_within_capacity(place, (rail, op, step));
+        let _ = self
+            .binds
+            .waiting
+            .insert_within_capacity(place, (rail, op, step));
         self.post_binds(rail);
     }
 
@@ -118,7 +123,13 @@ impl KernelHome {
         let work = Work::Bind(op);
         let number = self.requests.insert(Request { rail, work })?;
         let posted = match self.connections.ep(rail) {
-            Some(ep) => post(&mut self.exposures, &self.adapter.pz, (op, step), ep, number),
+            Some(ep) => post(
+                &mut self.exposures,
+                &self.adapter.pz,
+                (op, step),
+                ep,
+                number,
+            ),
             // The step fails with the rail, whose end follows.
             None => return Ok(()),
         };
@@ -144,7 +155,12 @@ impl KernelHome {
     /// Fails the steps that wait for a rail which has ended.
     pub(super) fn forget_binds(&mut self, rail: RailId) {
         self.binds.outstanding.retain(|(other, _)| *other != rail);
-        while let Some(place) = self.binds.waiting.iter().position(|(other, ..)| *other == rail) {
+        while let Some(place) = self
+            .binds
+            .waiting
+            .iter()
+            .position(|(other, ..)| *other == rail)
+        {
             if let Ok((_, op, _)) = self.binds.waiting.remove(place) {
                 self.step_ended(op, false);
             }

@@ -49,6 +49,8 @@ pub(crate) struct Connections {
     /// Receives and requests of an Endpoint.
     receives: u32,
     requests: u32,
+    /// Segments of a message.
+    segments: u32,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
     /// Connects that wait for an Endpoint, and when they began.
@@ -66,6 +68,7 @@ impl Connections {
             timeout: options.connect_timeout.saturating_mul(1000),
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
+            segments: options.segments(),
             short: false,
             postponed: KVVec::new(),
             now: 0,
@@ -150,10 +153,14 @@ impl KernelHome {
         let srq = self.receives.srq().cloned();
         let segments = |limit: u32| limit.clamp(1, kdat::MAX_SEGMENTS as u32) as i32;
         let attr = EpAttr {
-            max_recv_dtos: if srq.is_some() { 0 } else { connections.receives as i32 },
+            max_recv_dtos: if srq.is_some() {
+                0
+            } else {
+                connections.receives as i32
+            },
             max_request_dtos: connections.requests as i32,
-            max_recv_iov: 1,
-            max_request_iov: 1,
+            max_recv_iov: connections.segments as i32,
+            max_request_iov: connections.segments as i32,
             max_rdma_read_in: adapter.limits.reads_in as i32,
             max_rdma_read_out: adapter.limits.reads_out as i32,
             max_rdma_write_iov: segments(adapter.limits.write_segments),
@@ -213,7 +220,12 @@ impl KernelHome {
         self.create_ep(rail).map_err(|_| Error::NoMemory)?;
         let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
         let timeout = self.connections.timeout;
-        let begun = ep.connect(&place.ip.into(), place.port.into(), timeout, &hello.encode());
+        let begun = ep.connect(
+            &place.ip.into(),
+            place.port.into(),
+            timeout,
+            &hello.encode(),
+        );
         begun.map_err(|_| Error::Unreachable)
     }
 
@@ -242,7 +254,9 @@ impl KernelHome {
             Close::Graceful => kdat::Close::Graceful,
             Close::Abrupt => kdat::Close::Abrupt,
         };
-        self.connections.postponed.retain(|(waiting, ..)| *waiting != rail);
+        self.connections
+            .postponed
+            .retain(|(waiting, ..)| *waiting != rail);
         // The event of the end follows, also if it is on its way already.
         let ep = self.connections.ep(rail);
         if !ep.is_some_and(|ep| ep.disconnect(how).is_ok()) {

@@ -93,7 +93,9 @@ impl Exposures {
     /// Returns the RMRs of an operation's memory.
     pub(super) fn segments(&self, op: OpId) -> &[(Rmr, Remote)] {
         let exposure = self.of_ops.get(op.0.index() as usize);
-        exposure.and_then(Option::as_ref).map_or(&[], |exposure| &exposure.bound)
+        exposure
+            .and_then(Option::as_ref)
+            .map_or(&[], |exposure| &exposure.bound)
     }
 
     /// Returns the descriptors of an operation's memory, for a message of `length` bytes.

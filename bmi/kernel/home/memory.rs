@@ -72,7 +72,9 @@ impl Fragment {
             Self::Registered(shared, offset, _) => {
                 let _ = shared.read(*offset, to);
             }
-            Self::Foreign(memory) => to.copy_from_slice(memory.bytes().get(..length).unwrap_or(&[])),
+            Self::Foreign(memory) => {
+                to.copy_from_slice(memory.bytes().get(..length).unwrap_or(&[]))
+            }
         }
         length
     }
@@ -165,8 +167,8 @@ impl Held {
         Ok(())
     }
 
-    /// Returns the parts of registered memory that RDMA moves: offset and length.
-    pub(super) fn registered(&mut self) -> kdat::Result<KVec<(Shared, usize, usize)>> {
+    /// Returns the memory that RDMA moves.
+    pub(super) fn registered(&mut self) -> kdat::Result<Parts> {
         self.moved = true;
         let mut parts = KVec::new();
         if let Some(memory) = &self.bounce {
@@ -217,9 +219,7 @@ fn copy_from(fragment: &mut Fragment, memory: &Shared, (at, length): (usize, usi
             let to = foreign.bytes_mut().get_mut(..length).unwrap_or(&mut []);
             memory.read(at, to)
         }
-        Fragment::Registered(to, offset, _) => {
-            copy_registered((memory, at), (to, *offset), length)
-        }
+        Fragment::Registered(to, offset, _) => copy_registered((memory, at), (to, *offset), length),
     };
 }
 
@@ -238,28 +238,37 @@ fn copy_registered(
     Ok(())
 }
 
-/// Returns local parts for `length` bytes, from `skip` bytes in the part `first` on.
+/// Parts of registered memory that RDMA moves: offset and length.
+pub(super) type Parts = KVec<(Shared, usize, usize)>;
+
+/// Returns local parts for at most `length` bytes, from `skip` bytes in the part `first` on, as many
+/// as a DTO with `segments` segments may have, and their bytes.
 pub(super) fn local_parts(
-    parts: &[(Shared, usize, usize)],
+    parts: &Parts,
     (first, skip): (usize, usize),
     length: usize,
-) -> kdat::Result<KVec<Part>> {
-    let (mut skip, mut left) = (skip, length);
+    segments: usize,
+) -> kdat::Result<(KVec<Part>, usize)> {
+    let (mut skip, mut left, mut room) = (skip, length, segments);
     let mut local = KVec::new();
     for (shared, offset, available) in parts.iter().skip(first) {
-        let now = available.saturating_sub(skip).min(left);
-        local.push(shared.part(offset + skip, now)?, GFP_KERNEL)?;
-        (skip, left) = (0, left - now);
-        if left == 0 {
+        let (start, wanted) = (offset + skip, available.saturating_sub(skip).min(left));
+        let (bytes, used) = shared.fitting(start, wanted, room);
+        if bytes > 0 {
+            local.push(shared.part(start, bytes)?, GFP_KERNEL)?;
+        }
+        (left, room) = (left - bytes, room.saturating_sub(used));
+        if bytes < wanted || left == 0 {
             break;
         }
+        skip = 0;
     }
-    Ok(local)
+    Ok((local, length - left))
 }
 
 impl KernelHome {
     /// Makes the memory of an operation ready for RDMA, unless it is, and returns it.
-    pub(super) fn prepared(&mut self, op: OpId) -> Option<KVec<(Shared, usize, usize)>> {
+    pub(super) fn prepared(&mut self, op: OpId) -> Option<Parts> {
         let (found, held) = self.held.get_mut(op.0.index() as usize)?.as_mut()?;
         if *found != op {
             return None;

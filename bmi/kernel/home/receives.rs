@@ -36,7 +36,10 @@ impl Receives {
     pub(super) fn new(adapter: &Adapter, options: &Options) -> Self {
         let srq = match adapter.is_iwarp {
             true => None,
-            false => adapter.pz.create_srq(options.shared_receives).ok(),
+            false => adapter
+                .pz
+                .create_srq(options.shared_receives, options.segments())
+                .ok(),
         };
         Self {
             size: options.message as usize,

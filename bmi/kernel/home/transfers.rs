@@ -28,6 +28,14 @@ use kernel::prelude::*;
 const LIST: u16 = 64;
 const LIST_BYTES: u64 = 8 << 20;
 
+/// Requests of a call.
+#[derive(Default)]
+struct Requests {
+    dtos: KVec<Dto>,
+    /// Their numbers, and the ends of the ranges that they move.
+    ends: KVec<(u64, u64)>,
+}
+
 impl KernelHome {
     /// Posts the RDMA requests of a transfer.
     pub(super) fn post_transfer(
@@ -36,87 +44,85 @@ impl KernelHome {
         cookie: Cookie,
         transfer: Transfer,
     ) -> Posted {
-        let nothing = Posted {
-            requests: 0,
-            next: transfer.from,
-        };
-        let Ok((mut dtos, ends)) = self.dtos(rail, cookie, &transfer) else {
-            return nothing;
-        };
-        let Some(ep) = self.connections.ep(rail) else {
-            return nothing;
-        };
-        // An error stops the list; the connection fails then.
-        let _ = ep.post_list(&mut dtos);
-        let posted = ends.len().saturating_sub(dtos.len());
-        if posted < ends.len() {
-            for (number, _) in ends.iter().skip(posted) {
-                self.requests.remove(*number);
-            }
-            if posted > 0 {
-                // Those that are posted are flushed when the engine closes the rail.
-                self.report(Report::Completed(rail, cookie, false));
-            }
+        let mut requests = Requests::default();
+        if self.divide(rail, &transfer, &mut requests).is_err() {
+            self.forget(&requests.ends, 0);
+            requests = Requests::default();
         }
-        match ends.get(posted.wrapping_sub(1)) {
-            Some((_, next)) => Posted {
-                requests: posted as u16,
-                next: *next,
-            },
-            None => nothing,
+        let Requests { mut dtos, ends } = requests;
+        let mark = ends
+            .last()
+            .and_then(|(number, _)| self.requests.get_mut(*number));
+        if let Some(last) = mark {
+            last.work = Work::Last(cookie);
+        }
+        if let Some(ep) = self.connections.ep(rail) {
+            // An error stops the list. The connection fails then.
+            let _ = ep.post_list(&mut dtos);
+        }
+        let posted = ends.len().saturating_sub(dtos.len());
+        self.forget(&ends, posted);
+        if posted > 0 && posted < ends.len() {
+            // Those that are posted are flushed when the engine closes the rail.
+            self.report(Report::Completed(rail, cookie, false));
+        }
+        let last = ends.get(posted.wrapping_sub(1));
+        Posted {
+            requests: posted as u16,
+            next: last.map_or(transfer.from, |(_, next)| *next),
         }
     }
 
-    /// Divides a range of a message into requests. Returns them, and the number and the end of
-    /// each.
-    fn dtos(
-        &mut self,
-        rail: RailId,
-        cookie: Cookie,
-        transfer: &Transfer,
-    ) -> Result<(KVec<Dto>, KVec<(u64, u64)>)> {
+    /// Forgets the requests that were not posted.
+    fn forget(&mut self, ends: &[(u64, u64)], posted: usize) {
+        for (number, _) in ends.iter().skip(posted) {
+            self.requests.remove(*number);
+        }
+    }
+
+    /// Divides a range of a message into requests.
+    fn divide(&mut self, rail: RailId, transfer: &Transfer, requests: &mut Requests) -> Result {
         let parts = self.prepared(transfer.op).ok_or(ENOMEM)?;
+        let mut lengths = KVec::with_capacity(parts.len(), GFP_KERNEL)?;
+        for (_, _, length) in &parts {
+            lengths.push(*length as u64, GFP_KERNEL)?;
+        }
         let limits = &self.adapter.limits;
         let segments = match transfer.rdma {
             Rdma::Read => limits.read_segments,
             Rdma::Write => limits.write_segments,
         };
         let segments = (segments as usize).clamp(1, kdat::MAX_SEGMENTS);
-        let mut lengths = KVec::with_capacity(parts.len(), GFP_KERNEL)?;
-        for (_, _, length) in &parts {
-            lengths.push(*length as u64, GFP_KERNEL)?;
-        }
         let to = transfer.to.min(transfer.from.saturating_add(LIST_BYTES));
         let most = usize::from(transfer.requests.min(LIST));
-        // A field of its own, as the requests change below.
-        let held = self.held.get(transfer.op.0.index() as usize);
-        let (_, held) = held.and_then(Option::as_ref).ok_or(EINVAL)?;
-        let pieces = || {
-            Pieces::new(&lengths, &held.remote, transfer.from, to, segments).take(most)
-        };
-        let count = pieces().count();
-        let mut dtos = KVec::with_capacity(count, GFP_KERNEL)?;
-        let mut ends = KVec::with_capacity(count, GFP_KERNEL)?;
-        for (index, piece) in pieces().enumerate() {
+        let mut from = transfer.from;
+        while requests.dtos.len() < most && from < to {
+            let held = self.held(transfer.op).ok_or(EINVAL)?;
+            let pieces = &mut Pieces::new(&lengths, &held.remote, from, to, segments);
+            let Some(piece) = pieces.next() else {
+                break;
+            };
             let place = (piece.fragment, piece.skip as usize);
-            let local = local_parts(&parts, place, piece.length as usize)?;
+            let (local, bytes) = local_parts(&parts, place, piece.length as usize, segments)?;
             let remote = Remote {
                 address: piece.address,
-                length: piece.length,
+                length: bytes as u32,
                 context: piece.context,
             };
-            let work = match index + 1 == count {
-                true => Work::Last(cookie),
-                false => Work::Earlier,
-            };
+            if bytes == 0 {
+                break;
+            }
+            from = from.saturating_add(bytes as u64);
+            requests.ends.reserve(1, GFP_KERNEL)?;
+            let work = Work::Earlier;
             let number = self.requests.insert(Request { rail, work })?;
+            requests.ends.push((number, from), GFP_KERNEL)?;
             let dto = match transfer.rdma {
                 Rdma::Read => Dto::read_parts(local, remote),
                 Rdma::Write => Dto::write_parts(local, remote),
             };
-            dtos.push(dto.context(number), GFP_KERNEL)?;
-            ends.push((number, piece.offset + u64::from(piece.length)), GFP_KERNEL)?;
+            requests.dtos.push(dto.context(number), GFP_KERNEL)?;
         }
-        Ok((dtos, ends))
+        Ok(())
     }
 }

@@ -43,7 +43,7 @@ stage_module() { # TREE KERNEL
 	fi
 	# The guest does not need debugging information.
 	for module in "$checkout/$built"/kdapl.ko "$checkout/$built"/docs/samples/*.ko "$checkout/$built"/userspace-test/tests/kernel/*.ko \
-		"$checkout/$built"/nvme/*/*.ko; do
+		"$checkout/$built"/nvme/*/*.ko "$checkout/$built"/bmi/kernel/*.ko; do
 		[ ! -e "$module" ] || in_root strip --strip-debug -o "$1/usr/lib/modules/kdapl/$(basename "$module")" "$module"
 	done
 }

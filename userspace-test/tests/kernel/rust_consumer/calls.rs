@@ -170,7 +170,7 @@ pub(crate) fn shared_receives(_: u32) -> Result {
     let ia = open()?;
     let pz = ia.create_pz()?;
     let evds = [ia.create_evd(streams(), 64)?, ia.create_evd(streams(), 64)?];
-    let srq = pz.create_srq(16)?;
+    let srq = pz.create_srq(16, 1)?;
     for context in 0..6 {
         srq.post(pz.buffer(8)?, context)?;
     }

@@ -231,6 +231,7 @@ pub fn all() -> Vec<Test> {
         bmi::TESTS,
         bmi::ends::TESTS,
         bmi::hostile::TESTS,
+        bmi::kernel::TESTS,
         bmi::scale::TESTS,
         bmi::tool::TESTS,
         dto_failure::TESTS,

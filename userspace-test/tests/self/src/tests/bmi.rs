@@ -3,6 +3,7 @@
 
 pub mod ends;
 pub mod hostile;
+pub mod kernel;
 pub mod scale;
 pub mod tool;
 

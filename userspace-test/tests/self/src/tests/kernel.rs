@@ -205,7 +205,7 @@ impl Drop for Loaded {
 }
 
 /// Returns the device for kernel consumers: the first one of the first network namespace.
-fn device(context: &Context) -> Result<String> {
+pub fn device(context: &Context) -> Result<String> {
     if context.hosts().len() > 1 {
         return skip("consumers in the kernel are in the first network namespace only");
     }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! BMI in the kernel, by the server and the client of `docs/samples/kdapl_bmi_echo.c`: with each
+//! other, and with this process.
+
+use super::super::kernel::{device, Loaded};
+use super::super::tests;
+use super::{address, bytes, long, Side};
+use crate::context::Context;
+use crate::expect::same;
+use anyhow::{ensure, Context as _, Result};
+use libkdapl_bmi::{Failure, Options, Peer};
+
+tests! {
+    #[Transport]
+    with_itself, 120, "kdapl_bmi.ko moves messages of 1 byte to 4 MiB between two instances";
+    #[Transport]
+    user_client, 120, "Processes talk to kdapl_bmi.ko, several at a time";
+    #[Transport]
+    user_server, 120, "kdapl_bmi.ko talks to a process";
+    #[Transport]
+    client_gone, 60, "kdapl_bmi.ko forgets a process that ends amid its messages, and serves others";
+    #[Transport]
+    nobody_listens, 60, "kdapl_bmi.ko fails with ECONNREFUSED if nobody listens";
+    unloads, 60, "kdapl_bmi.ko ends with messages in flight";
+}
+
+const TO_SERVER: i32 = 1;
+const TO_CLIENT: i32 = 2;
+
+/// Loads the sample with these parameters.
+fn load(context: &Context, parameters: &str) -> Result<Loaded> {
+    Loaded::new("kdapl_bmi_echo", &format!("adapter={} {parameters}", device(context)?))
+}
+
+/// `kdapl_bmi.ko`, and a server that uses it.
+struct Server {
+    echo: Option<Loaded>,
+    bmi: Option<Loaded>,
+    address: String,
+}
+
+impl Server {
+    fn start(context: &Context) -> Result<Self> {
+        let address = address(context);
+        let bmi = Loaded::new("kdapl_bmi", "")?;
+        let echo = load(context, &format!("listen={address}"))?;
+        Ok(Self { echo: Some(echo), bmi: Some(bmi), address })
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.echo.take().context("ended before")?.unload()?;
+        self.bmi.take().context("ended before")?.unload()
+    }
+
+    fn echoed(&self) -> Result<u64> {
+        self.echo.as_ref().context("ended before")?.parameter("echoed")
+    }
+}
+
+fn with_itself(context: &Context) -> Result<()> {
+    let bmi = Loaded::new("kdapl_bmi", "")?;
+    for length in [1, 4096, 16_336, 16_337, 100_001, 4 << 20] {
+        for registered in ["Y", "N"] {
+            let (address, length) = (address(context), long(context, length));
+            let parameters =
+                format!("listen={address} peer={address} length={length} registered={registered}");
+            let both = load(context, &parameters).with_context(|| parameters.clone())?;
+            both.unload().with_context(|| parameters)?;
+        }
+    }
+    bmi.unload()
+}
+
+/// Asks a server to return messages.
+fn request(side: &Side, peer: &Peer, length: usize, rounds: u32) -> Result<()> {
+    let memory = side.bmi.alloc(8)?;
+    memory.buffer().write(0, &(length as u32).to_le_bytes());
+    memory.buffer().write(4, &rounds.to_le_bytes());
+    let sent = side.context.send_unexpected(peer, 0, &[memory.part(0, 8)], 0)?;
+    side.done(sent, 8)
+}
+
+/// Lets a server return one message.
+fn echo(context: &Context, side: &Side, peer: &Peer, length: usize) -> Result<()> {
+    let (sent, got) = (side.random(context, length)?, side.bmi.alloc(length)?);
+    let receive = side.context.receive(peer, TO_CLIENT, &[got.whole()], 0)?;
+    let send = side.context.send(peer, TO_SERVER, &[sent.part(0, length)], 0)?;
+    side.done(receive, length)?;
+    side.done(send, length)?;
+    ensure!(bytes(&sent, length) == bytes(&got, length), "wrong bytes of {length}");
+    Ok(())
+}
+
+fn user_client(context: &Context) -> Result<()> {
+    let server = Server::start(context)?;
+    let mut echoed = 0;
+    for pull in [true, false] {
+        let options = Options { pull, ..Options::default() };
+        let clients = (0..3).map(|_| Side::open(context, &context.client, &options));
+        let clients = clients.collect::<Result<Vec<_>>>()?;
+        let peers = clients.iter().map(|side| Ok(side.bmi.lookup(&server.address)?));
+        let peers = peers.collect::<Result<Vec<_>>>()?;
+        for length in [1, 1000, 16_336, 16_337, 300_000].map(|length| long(context, length)) {
+            for (side, peer) in clients.iter().zip(&peers) {
+                request(side, peer, length, 4)?;
+            }
+            for _ in 0..4 {
+                for (side, peer) in clients.iter().zip(&peers) {
+                    echo(context, side, peer, length)?;
+                    echoed += 1;
+                }
+            }
+        }
+    }
+    context.until("all messages are counted", || Ok(server.echoed()? == echoed))?;
+    server.end()
+}
+
+/// Serves one request of the sample's client.
+fn serve(side: &Side) -> Result<u32> {
+    let message = side.unexpected()?;
+    let word = |at: usize| message.bytes()[at..at + 4].try_into().map(u32::from_le_bytes);
+    let (length, rounds) = (word(0)? as usize, word(4)?);
+    let memory = side.bmi.alloc(length)?;
+    for _ in 0..rounds {
+        let receive = side.context.receive(&message.peer, TO_SERVER, &[memory.whole()], 0)?;
+        side.done(receive, length)?;
+        let send = side.context.send(&message.peer, TO_CLIENT, &[memory.whole()], 0)?;
+        side.done(send, length)?;
+    }
+    Ok(rounds)
+}
+
+fn user_server(context: &Context) -> Result<()> {
+    let bmi = Loaded::new("kdapl_bmi", "")?;
+    let address = address(context);
+    let options = Options { listen: Some(address.clone()), ..Options::default() };
+    let side = Side::open(context, &context.server, &options)?;
+    for (length, registered) in [(1, "Y"), (5000, "N"), (200_000, "Y"), (200_000, "N")] {
+        let length = long(context, length);
+        let parameters = format!("peer={address} length={length} rounds=5 registered={registered}");
+        let served = std::thread::scope(|scope| {
+            let served = scope.spawn(|| serve(&side));
+            load(context, &parameters).and_then(Loaded::unload).with_context(|| parameters)?;
+            served.join().expect("the server panics")
+        })?;
+        same("rounds", served, 5)?;
+    }
+    bmi.unload()
+}
+
+fn client_gone(context: &Context) -> Result<()> {
+    let server = Server::start(context)?;
+    for length in [100, long(context, 200_000)] {
+        let side = Side::open(context, &context.client, &Options::default())?;
+        let peer = side.bmi.lookup(&server.address)?;
+        request(&side, &peer, length, 1000)?;
+        echo(context, &side, &peer, length)?;
+        let sent = side.random(context, length)?;
+        let _ = side.context.send(&peer, TO_SERVER, &[sent.part(0, length)], 0)?;
+        peer.disconnect();
+        drop((peer, side));
+        let side = Side::open(context, &context.client, &Options::default())?;
+        let peer = side.bmi.lookup(&server.address)?;
+        request(&side, &peer, length, 1)?;
+        echo(context, &side, &peer, length)?;
+    }
+    server.end()
+}
+
+fn nobody_listens(context: &Context) -> Result<()> {
+    let bmi = Loaded::new("kdapl_bmi", "")?;
+    let failed = load(context, &format!("peer={}", address(context)));
+    let error = failed.err().context("the client succeeds without a server")?;
+    ensure!(format!("{error:#}").contains("Connection refused"), "{error:#}");
+    bmi.unload()
+}
+
+fn unloads(context: &Context) -> Result<()> {
+    for _ in 0..context.count(5).max(2) {
+        let server = Server::start(context)?;
+        let side = Side::open(context, &context.client, &Options::default())?;
+        let peer = side.bmi.lookup(&server.address)?;
+        let length = long(context, 100_000);
+        request(&side, &peer, length, 1000)?;
+        echo(context, &side, &peer, length)?;
+        let got = side.bmi.alloc(length)?;
+        let receive = side.context.receive(&peer, TO_CLIENT, &[got.whole()], 0)?;
+        server.end()?;
+        side.failed(receive, Failure::Reset)?;
+    }
+    Ok(())
+}
