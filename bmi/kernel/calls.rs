@@ -4,9 +4,10 @@
 //!
 //! # Safety
 //!
-//! By the header, an instance is not closed during a call with it. Pointers of callers are NULL where it says so, or valid for the call; arrays have
-//! as many members as the count says; strings end with a NUL. Memory of an operation is valid and
-//! not accessed by others until the operation was tested for.
+//! By the header, an instance is not closed during a call with it. Pointers of callers are NULL
+//! where it says so, or valid for the call; arrays have as many members as the count says; strings
+//! end with a NUL. Memory of an operation is valid and not accessed by others until the operation
+//! was tested for.
 
 mod info;
 mod posts;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * BMI, the messaging layer of PVFS and OrangeFS, for consumers in the kernel: kdapl_bmi.ko. Peers
- * are consumers of it, and programs with libkdapl_bmi. docs/bmi.md describes the protocol.
+ * are consumers of it, and programs with libkdapl_bmi. docs/bmi-kernel.md is an
+ * introduction.
  *
  *	MODULE_IMPORT_NS("KDAPL_BMI");
  *
- * A consumer opens instances of its own. Calls may sleep. They return a negative errno, 0 or 1. A post returns 1 if its operation is complete already:
- * then it is not tested for, and *id is 0. A test returns 1 if it has taken a result. Any number
- * of threads may make calls, on different operations.
+ * A consumer opens instances of its own. Calls may sleep. They return a negative errno, 0 or 1. A
+ * post returns 1 if its operation is complete already: then it is not tested for, and *id is 0. A
+ * test returns 1 if it has taken a result. Any number of threads may make calls, on different
+ * operations.
  *
  * Errors of every call: -EINVAL for a NULL instance, an unknown address, context or operation.
  */
@@ -27,10 +29,10 @@ typedef s32 bmi_error_code_t;	/* 0, or a negative errno: -ECANCELED */
 
 /* Options of bmi_set_info() and bmi_get_info(), with the numbers of OrangeFS. */
 enum {
-	BMI_DROP_ADDR = 1,		/* set: end our connection to an address, and forget it */
+	BMI_DROP_ADDR = 1,		/* set: end the connection of an address, drop a reference */
 	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the largest message */
 	BMI_INC_ADDR_REF = 5,		/* set: add a reference */
-	BMI_DEC_ADDR_REF = 6,		/* set: drop a reference; the last one forgets the address */
+	BMI_DEC_ADDR_REF = 6,		/* set: drop a reference; the last forgets the address */
 	BMI_GET_UNEXP_SIZE = 10,	/* get, int: bytes of the largest unexpected message */
 	BMI_TCP_CLOSE_SOCKET = 13,	/* set: end the connection of an address */
 };
@@ -95,20 +97,22 @@ void bmi_close_context(struct bmi *bmi, bmi_context_id context_id);
  * Errors: -EINVAL, -ENOMEM, -EMSGSIZE for an unexpected message above BMI_GET_UNEXP_SIZE,
  * -ENOTCONN if only the peer can connect.
  */
-int bmi_post_send(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *buffer, bmi_size_t size,
-		  bmi_msg_tag_t tag, void *user_ptr, bmi_context_id context_id);
-int bmi_post_sendunexpected(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *buffer, bmi_size_t size,
-			    bmi_msg_tag_t tag, void *user_ptr, bmi_context_id context_id);
-int bmi_post_recv(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *buffer, bmi_size_t expected_size,
-		  bmi_size_t *actual_size, bmi_msg_tag_t tag, void *user_ptr,
-		  bmi_context_id context_id);
-int bmi_post_send_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *const *buffer_list,
-		       const bmi_size_t *size_list, int list_count, bmi_size_t total_size,
-		       bmi_msg_tag_t tag, void *user_ptr, bmi_context_id context_id);
-int bmi_post_sendunexpected_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *const *buffer_list,
-				 const bmi_size_t *size_list, int list_count,
-				 bmi_size_t total_size, bmi_msg_tag_t tag, void *user_ptr,
-				 bmi_context_id context_id);
+int bmi_post_send(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *buffer,
+		  bmi_size_t size, bmi_msg_tag_t tag, void *user_ptr, bmi_context_id context_id);
+int bmi_post_sendunexpected(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *buffer,
+			    bmi_size_t size, bmi_msg_tag_t tag, void *user_ptr,
+			    bmi_context_id context_id);
+int bmi_post_recv(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *buffer,
+		  bmi_size_t expected_size, bmi_size_t *actual_size, bmi_msg_tag_t tag,
+		  void *user_ptr, bmi_context_id context_id);
+int bmi_post_send_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
+		       const void *const *buffer_list, const bmi_size_t *size_list, int list_count,
+		       bmi_size_t total_size, bmi_msg_tag_t tag, void *user_ptr,
+		       bmi_context_id context_id);
+int bmi_post_sendunexpected_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
+				 const void *const *buffer_list, const bmi_size_t *size_list,
+				 int list_count, bmi_size_t total_size, bmi_msg_tag_t tag,
+				 void *user_ptr, bmi_context_id context_id);
 int bmi_post_recv_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *const *buffer_list,
 		       const bmi_size_t *size_list, int list_count, bmi_size_t total_expected_size,
 		       bmi_size_t *total_actual_size, bmi_msg_tag_t tag, void *user_ptr,
@@ -120,19 +124,21 @@ int bmi_post_recv_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *c
  * codes, sizes, user pointers, indices and ids may be NULL. After an error, the memory of a receive
  * may be partly written.
  */
-int bmi_test(struct bmi *bmi, bmi_op_id_t id, int *outcount, bmi_error_code_t *error_code, bmi_size_t *actual_size,
-	     void **user_ptr, int max_idle_time_ms, bmi_context_id context_id);
+int bmi_test(struct bmi *bmi, bmi_op_id_t id, int *outcount, bmi_error_code_t *error_code,
+	     bmi_size_t *actual_size, void **user_ptr, int max_idle_time_ms,
+	     bmi_context_id context_id);
 /* Of several operations. index_array has their positions. Ids that are 0 are skipped. */
-int bmi_testsome(struct bmi *bmi, int incount, bmi_op_id_t *id_array, int *outcount, int *index_array,
-		 bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
-		 void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);
+int bmi_testsome(struct bmi *bmi, int incount, bmi_op_id_t *id_array, int *outcount,
+		 int *index_array, bmi_error_code_t *error_code_array,
+		 bmi_size_t *actual_size_array, void **user_ptr_array, int max_idle_time_ms,
+		 bmi_context_id context_id);
 /* Of any operations of a context. */
 int bmi_testcontext(struct bmi *bmi, int incount, bmi_op_id_t *out_id_array, int *outcount,
 		    bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		    void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);
 /* Takes unexpected messages. */
-int bmi_testunexpected(struct bmi *bmi, int incount, int *outcount, struct bmi_unexpected_info *info_array,
-		       int max_idle_time_ms);
+int bmi_testunexpected(struct bmi *bmi, int incount, int *outcount,
+		       struct bmi_unexpected_info *info_array, int max_idle_time_ms);
 /* Cancels an operation, which has to be tested for nevertheless. */
 int bmi_cancel(struct bmi *bmi, bmi_op_id_t id, bmi_context_id context_id);
 

@@ -9,6 +9,7 @@ use crate::{
     },
     address::Address,
     bindings,
+    dto::Dto,
     error::{
         to_result,
         Result, //
@@ -17,7 +18,6 @@ use crate::{
     ia::count,
     post::{
         self,
-        Dto,
         Refused, //
     },
     pz::Pz,

@@ -17,6 +17,7 @@ use crate::{
         Held, //
     },
     bindings,
+    dto::Remote,
     ep::Ep,
     error::{
         to_result,
@@ -24,7 +25,6 @@ use crate::{
         Result, //
     },
     event::Completion,
-    post::Remote,
     pz::Pz,
     shared::Access,
     slots::Posted, //

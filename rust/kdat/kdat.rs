@@ -49,6 +49,7 @@
 
 mod adapter;
 mod address;
+mod dto;
 mod ep;
 mod error;
 mod evd;
@@ -68,6 +69,11 @@ mod transfer;
 
 pub use self::{
     address::Address,
+    dto::{
+        Dto,
+        Remote,
+        MAX_SEGMENTS, //
+    },
     ep::{
         Close,
         Ep,
@@ -104,12 +110,7 @@ pub use self::{
         Limits, //
     },
     memory::Buffer,
-    post::{
-        Dto,
-        Refused,
-        Remote,
-        MAX_SEGMENTS, //
-    },
+    post::Refused,
     pz::Pz,
     rmr::Rmr,
     service::{

@@ -114,8 +114,8 @@ impl Pz {
     }
 
     /// Creates a Shared Receive Queue of at least `receives` receives, which may have so many
-    /// segments each: `dat_srq_create`. A buffer takes a segment for each page of its memory that is
-    /// not contiguous.
+    /// segments each: `dat_srq_create`. A buffer takes a segment for each page of its memory that
+    /// is not contiguous.
     pub fn create_srq(&self, receives: u32, segments: u32) -> Result<Srq> {
         Srq::new(self, receives, segments)
     }

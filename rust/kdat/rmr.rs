@@ -5,6 +5,7 @@
 use crate::{
     adapter::Handle,
     bindings,
+    dto::Remote,
     ep::Ep,
     error::{
         to_result,
@@ -12,7 +13,6 @@ use crate::{
         Result, //
     },
     memory::Region,
-    post::Remote,
     pz::Pz,
     shared::{
         Access,

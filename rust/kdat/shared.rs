@@ -4,6 +4,7 @@
 
 use crate::{
     bindings,
+    dto::Remote,
     error::{
         Error,
         Result, //
@@ -12,7 +13,6 @@ use crate::{
         Region,
         LOCAL, //
     },
-    post::Remote,
     pz::Pz, //
 };
 use kernel::{
@@ -107,9 +107,9 @@ impl Shared {
         })
     }
 
-    /// Returns how many of `length` bytes at `offset` a DTO with so many segments left can have, and
-    /// how many of its segments they take: one for each page of memory that may not be contiguous
-    /// for the device.
+    /// Returns how many of `length` bytes at `offset` a DTO with so many segments left can have,
+    /// and how many of its segments they take: one for each page of memory that may not be
+    /// contiguous for the device.
     pub fn fitting(&self, offset: usize, length: usize, segments: usize) -> (usize, usize) {
         if !self.0.is_scattered() {
             return if segments > 0 { (length, 1) } else { (0, 0) };

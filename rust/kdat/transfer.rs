@@ -13,6 +13,10 @@ use crate::{
         Handle, //
     },
     bindings,
+    dto::{
+        Dto,
+        Remote, //
+    },
     error::{
         to_result,
         Error,
@@ -22,9 +26,7 @@ use crate::{
     post::{
         hand_over,
         take_back,
-        Dto,
-        Refused,
-        Remote, //
+        Refused, //
     },
     pz::Pz, //
 };

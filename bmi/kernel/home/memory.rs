@@ -241,8 +241,8 @@ fn copy_registered(
 /// Parts of registered memory that RDMA moves: offset and length.
 pub(super) type Parts = KVec<(Shared, usize, usize)>;
 
-/// Returns local parts for at most `length` bytes, from `skip` bytes in the part `first` on, as many
-/// as a DTO with `segments` segments may have, and their bytes.
+/// Returns local parts for at most `length` bytes, from `skip` bytes in the part `first` on, as
+/// many as a DTO with `segments` segments may have, and their bytes.
 pub(super) fn local_parts(
     parts: &Parts,
     (first, skip): (usize, usize),

@@ -12,7 +12,9 @@ use libkdapl_bmi::{Failure, Options, Peer};
 
 tests! {
     #[Transport]
-    with_itself, 120, "kdapl_bmi.ko moves messages of 1 byte to 4 MiB between two instances";
+    with_itself, 120, "kdapl_bmi.ko moves messages of 1 byte to 100 KB between two instances";
+    #[Long, Transport]
+    up_to_4_mib, 120, "kdapl_bmi.ko moves messages of up to 4 MiB, whose memory is not contiguous";
     #[Transport]
     user_client, 120, "Processes talk to kdapl_bmi.ko, several at a time";
     #[Transport]
@@ -57,18 +59,28 @@ impl Server {
     }
 }
 
-fn with_itself(context: &Context) -> Result<()> {
+/// Moves messages of these lengths between two instances of the module.
+fn between_instances(context: &Context, lengths: &[usize]) -> Result<()> {
     let bmi = Loaded::new("kdapl_bmi", "")?;
-    for length in [1, 4096, 16_336, 16_337, 100_001, 4 << 20] {
+    for length in lengths {
         for registered in ["Y", "N"] {
-            let (address, length) = (address(context), long(context, length));
-            let parameters =
-                format!("listen={address} peer={address} length={length} registered={registered}");
+            let (address, length) = (address(context), long(context, *length));
+            let parameters = format!(
+                "listen={address} peer={address} length={length} registered={registered} rounds=3"
+            );
             let both = load(context, &parameters).with_context(|| parameters.clone())?;
             both.unload().with_context(|| parameters)?;
         }
     }
     bmi.unload()
+}
+
+fn with_itself(context: &Context) -> Result<()> {
+    between_instances(context, &[1, 4096, 16_336, 16_337, 100_001])
+}
+
+fn up_to_4_mib(context: &Context) -> Result<()> {
+    between_instances(context, &[1 << 20, 4 << 20])
 }
 
 /// Asks a server to return messages.
