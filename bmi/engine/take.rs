@@ -35,7 +35,7 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns whether a context is open.
-    pub(super) fn is_open(&self, context: u8) -> bool {
+    pub(crate) fn is_open(&self, context: u8) -> bool {
         self.open & bit(context) != 0
     }
 

@@ -3,6 +3,7 @@
 #include <linux/export.h>
 #include <linux/mm.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <rdma/kdapl_bmi.h>
@@ -52,6 +53,16 @@ void bmi_unexpected_free(void *buffer)
 u64 kdapl_bmi_random(void)
 {
 	return get_random_u64();
+}
+
+unsigned int kdapl_bmi_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void kdapl_bmi_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }
 
 EXPORT_SYMBOL_NS_GPL(bmi_open, "KDAPL_BMI");

@@ -13,5 +13,8 @@ struct kdapl_bmi_ticker *kdapl_bmi_ticker_start(const void *shared);
 void kdapl_bmi_ticker_stop(struct kdapl_bmi_ticker *ticker);
 void kdapl_bmi_tick(const void *shared);
 u64 kdapl_bmi_random(void);
+/* Lets the thread allocate without I/O: the consumer may be a file system. */
+unsigned int kdapl_bmi_noio_save(void);
+void kdapl_bmi_noio_restore(unsigned int flags);
 
 #endif

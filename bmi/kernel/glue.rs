@@ -11,10 +11,15 @@ use kernel::{
 };
 
 mod ffi {
-    use kernel::ffi::c_void;
+    use kernel::ffi::{
+        c_uint,
+        c_void, //
+    };
 
     extern "C" {
         pub(super) fn kdapl_bmi_random() -> u64;
+        pub(super) fn kdapl_bmi_noio_save() -> c_uint;
+        pub(super) fn kdapl_bmi_noio_restore(flags: c_uint);
         pub(super) fn kdapl_bmi_ticker_start(shared: *const c_void) -> *mut c_void;
         pub(super) fn kdapl_bmi_ticker_stop(ticker: *mut c_void);
     }
@@ -24,6 +29,19 @@ mod ffi {
 pub(crate) fn random() -> u64 {
     // SAFETY: The call has no requirements.
     unsafe { ffi::kdapl_bmi_random() }
+}
+
+/// Calls `with` while the thread allocates without I/O. Calls may be nested.
+///
+/// The lock of an instance is held over allocations. A file system, whose messages wait for this
+/// lock, may have to write before memory is free.
+pub(crate) fn without_io<T>(with: impl FnOnce() -> T) -> T {
+    // SAFETY: The call has no requirements.
+    let flags = unsafe { ffi::kdapl_bmi_noio_save() };
+    let result = with();
+    // SAFETY: The flags are those of this thread before.
+    unsafe { ffi::kdapl_bmi_noio_restore(flags) };
+    result
 }
 
 /// Work item that lets an instance know the time, until it is dropped.

@@ -7,7 +7,10 @@
 
 use crate::{
     address::Place,
-    glue::Ticker,
+    glue::{
+        without_io,
+        Ticker, //
+    },
     home::{
         Adapter,
         KernelHome,
@@ -17,7 +20,6 @@ use crate::{
     state::State, //
 };
 use kdat::{
-    Access,
     Event,
     Ia,
     Psp,
@@ -78,9 +80,8 @@ impl Inner {
         (offset < memory.size()).then_some((memory, offset))
     }
 
-    /// Allocates registered memory, and returns its start.
-    pub(crate) fn allocate(&mut self, size: usize) -> Result<usize> {
-        let memory = self.state.home.adapter.pz.share(size, Access::Bind)?;
+    /// Keeps memory of `bmi_memalloc()`, and returns its start.
+    pub(crate) fn keep(&mut self, memory: Memory) -> Result<usize> {
         let start = start_of(&memory);
         let place = self.memory.partition_point(|other| start_of(other) < start);
         self.memory.reserve(1, GFP_KERNEL)?;
@@ -122,10 +123,12 @@ impl Shared {
 
     /// Locks the instance, and calls `with`. Wakes the threads for which there are results then.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Inner) -> T) -> T {
-        let mut guard = self.state.lock();
-        let result = with(&mut guard);
-        self.announce(&mut guard);
-        result
+        without_io(|| {
+            let mut guard = self.state.lock();
+            let result = with(&mut guard);
+            self.announce(&mut guard);
+            result
+        })
     }
 
     /// Wakes the threads for which there are results.
@@ -142,6 +145,15 @@ impl Shared {
     /// Waits until `take` returns a result, for at most so many milliseconds; a negative number has
     /// no limit.
     pub(crate) fn wait<T>(
+        &self,
+        place: usize,
+        milliseconds: i32,
+        take: impl FnMut(&mut Inner) -> Option<T>,
+    ) -> Result<Option<T>> {
+        without_io(|| self.wait_without_io(place, milliseconds, take))
+    }
+
+    fn wait_without_io<T>(
         &self,
         place: usize,
         milliseconds: i32,
@@ -202,11 +214,12 @@ pub(crate) struct Instance {
 impl Instance {
     /// Opens an instance.
     pub(crate) fn open(adapter: &CStr, listen: Option<Place>) -> Result<KBox<Self>> {
-        let options = Options::default();
         let ia = Ia::open(adapter, ASYNC_EVENTS)?;
+        let limits = ia.limits()?;
+        let options = Options::default().for_device(limits.segments);
         let streams = Streams::DTO | Streams::CONNECTION | Streams::CR | Streams::RMR_BIND;
         let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams, EVENTS)?);
-        let home = KernelHome::new(Adapter::new(pz, evd.clone(), ia.limits()?), &options)?;
+        let home = KernelHome::new(Adapter::new(pz, evd.clone(), limits), &options)?;
         let shared = Shared::new(State::new(home, &options)?)?;
         let handler = shared.clone();
         evd.set_handler(move |event| handler.handle(event))?;

@@ -46,9 +46,19 @@ impl Options {
         }
     }
 
-    /// Returns the segments of a message, whose memory may not be contiguous.
+    /// Returns the options for a device whose messages may have so many segments: a buffer has a
+    /// segment for each of its pages, as these may not be contiguous.
+    pub(crate) fn for_device(self, segments: u32) -> Self {
+        let most = segments.max(1).saturating_mul(PAGE_SIZE as u32);
+        Self {
+            message: self.message.min(most),
+            ..self
+        }
+    }
+
+    /// Returns the segments of a message.
     pub(crate) fn segments(&self) -> u32 {
-        self.message.div_ceil(PAGE_SIZE as u32) + 1
+        self.message.div_ceil(PAGE_SIZE as u32)
     }
 
     /// Returns the requests of the engine on each connection.

@@ -133,6 +133,11 @@ impl State {
         Some(self.complete(completion, context))
     }
 
+    /// Returns whether a context is open.
+    pub(crate) fn has_context(&self, context: u8) -> bool {
+        self.engine.is_open(context) && !self.is_closing(context)
+    }
+
     /// Takes the oldest result of a context.
     pub(crate) fn test_context(&mut self, context: u8) -> Option<Completion> {
         let completion = self.engine.test_context(context)?;
@@ -200,6 +205,7 @@ impl State {
 
     /// Discards the results of a closing context.
     fn discard(&mut self, context: u8) {
+        self.home.wakes |= 1 << context;
         while self.test_context(context).is_some() {}
         if self.posted.get(usize::from(context)) == Some(&0) {
             self.closing &= !(1 << context);
@@ -277,16 +283,15 @@ impl State {
     }
 
     fn received(&mut self, dto: kdat::Completion) {
-        let rail = self
-            .home
-            .connections
-            .rail_of(dto.ep)
-            .filter(|_| dto.is_success());
-        let (Some(rail), Some(buffer)) = (rail, dto.buffer) else {
-            return self.home.flushed(None);
+        let found = self.home.connections.rail_of(dto.ep);
+        let succeeded = dto.is_success();
+        let Some(rail) = found.filter(|_| succeeded && dto.buffer.is_some()) else {
+            return self.home.flushed(dto.buffer);
         };
+        let Some(buffer) = dto.buffer else { return };
+        let replaced = self.home.replace_receive(rail);
         // Without room the message is lost, and so its connection has to end.
-        if self.make_room().is_err() || !self.home.replace_receive(rail) {
+        if self.make_room().is_err() || !replaced {
             self.engine
                 .disconnect(&mut Step::new(&mut self.home), rail.peer);
         }

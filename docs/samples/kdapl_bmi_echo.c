@@ -147,7 +147,9 @@ static int serve(void *data)
 	while (!kthread_should_stop()) {
 		/* A request waits for the end of a slice at most. */
 		if (bmi_testunexpected(server, 1, &count, &message, 0) > 0) {
-			if (!message.error_code)
+			if (message.error_code)
+				bmi_set_info(server, message.addr, BMI_DEC_ADDR_REF, NULL);
+			else
 				begin(server, &message);
 			bmi_unexpected_free(message.buffer);
 			continue;
@@ -197,10 +199,13 @@ static int test_round(struct bmi *bmi, bmi_addr_t addr, bmi_context_id context, 
 
 static int test_rounds(struct bmi *bmi, bmi_addr_t addr, bmi_context_id context, u8 *out, u8 *in)
 {
-	struct echo_request request = { cpu_to_le32(length), cpu_to_le32(rounds) };
+	/* After an error the operation may be in progress until the context is closed. */
+	static struct echo_request request;
 	bmi_op_id_t id;
 	int ret, round;
 
+	request.length = cpu_to_le32(length);
+	request.rounds = cpu_to_le32(rounds);
 	ret = bmi_post_sendunexpected(bmi, &id, addr, &request, sizeof(request), 0, NULL, context);
 	ret = finish(bmi, ret, id, context, sizeof(request));
 	for (round = 0; !ret && round < rounds; round++)

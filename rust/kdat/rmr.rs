@@ -76,6 +76,11 @@ impl Rmr {
         self.post(Handle::NULL, &nothing, 0, ep, context).map(drop)
     }
 
+    /// Lets go of the memory of a bind that an unbind has ended.
+    pub fn forget_memory(&mut self) {
+        self.bound = None;
+    }
+
     fn post(
         &self,
         lmr: Handle,

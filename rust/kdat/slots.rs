@@ -44,14 +44,14 @@ struct Slot {
 
 /// Slots of an adapter.
 pub(crate) struct Slots {
-    slots: KVec<Slot>,
+    slots: KVVec<Slot>,
     free: Option<u32>,
 }
 
 impl Slots {
     pub(crate) fn new() -> Self {
         Self {
-            slots: KVec::new(),
+            slots: KVVec::new(),
             free: None,
         }
     }

@@ -5,7 +5,10 @@
 use crate::{
     adapter::Handle,
     bindings,
-    error::Result,
+    error::{
+        to_result,
+        Result, //
+    },
     ia::count,
     memory::Buffer,
     post::{
@@ -51,6 +54,15 @@ impl Srq {
 
     pub(crate) fn handle(&self) -> Handle {
         self.0.handle
+    }
+
+    /// Returns the number of receives that are posted: `dat_srq_query`.
+    pub fn outstanding(&self) -> Result<u32> {
+        let mut param = bindings::DAT_SRQ_PARAM::default();
+        // SAFETY: `param` is valid for writes.
+        let ret = unsafe { bindings::dat_srq_query(self.0.handle.raw(), 0, &raw mut param) };
+        to_result(ret)?;
+        Ok(u32::try_from(param.outstanding_dto_count).unwrap_or(0))
     }
 
     /// Posts a receive: `dat_srq_post_recv`. The event of the Endpoint that takes it returns the

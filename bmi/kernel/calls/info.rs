@@ -16,6 +16,7 @@ use crate::{
     },
     instance::Instance, //
 };
+use kdat::Access;
 use kernel::{
     ffi::{
         c_char,
@@ -35,9 +36,14 @@ pub(crate) unsafe extern "C" fn bmi_memalloc(bmi: *const Instance, size: i64) ->
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let allocate = || -> Result<usize> {
-        let size = usize::try_from(size).ok().filter(|size| *size > 0);
-        let size = size.ok_or(EINVAL)?;
-        shared?.with(|inner| inner.allocate(size))
+        // A larger allocation is a warning of the kernel.
+        let size = c_int::try_from(size).ok().filter(|size| *size > 0);
+        let size = usize::try_from(size.ok_or(EINVAL)?).map_err(|_| EINVAL)?;
+        let shared = shared?;
+        // Without the lock: a long allocation stops no message.
+        let pz = shared.with(|inner| inner.state.home.adapter.pz.clone());
+        let memory = pz.share(size, Access::Bind)?;
+        shared.with(|inner| inner.keep(memory))
     };
     allocate().map_or(
         core::ptr::null_mut(),
@@ -69,6 +75,9 @@ const INC_ADDR_REF: c_int = 5;
 const DEC_ADDR_REF: c_int = 6;
 const GET_UNEXP_SIZE: c_int = 10;
 const CLOSE_SOCKET: c_int = 13;
+
+/// Bytes of the longest message. The memory of more could take more binds than a message names.
+pub(super) const LONGEST: i64 = 1 << 29;
 
 /// `bmi_set_info()`.
 ///
@@ -121,7 +130,7 @@ pub(crate) unsafe extern "C" fn bmi_get_info(
     let shared = unsafe { shared(bmi) };
     let get = || -> Result<c_int> {
         match option {
-            CHECK_MAXSIZE => Ok(c_int::MAX),
+            CHECK_MAXSIZE => shared.map(|_| LONGEST as c_int),
             GET_UNEXP_SIZE => {
                 let limit = shared?.with(|inner| inner.state.engine.unexpected_limit());
                 Ok(c_int::try_from(limit).unwrap_or(c_int::MAX))

@@ -4,6 +4,7 @@
 
 use super::{
     context_of,
+    info::LONGEST,
     peer_of,
     put,
     ret,
@@ -109,7 +110,7 @@ unsafe fn try_post(
                 fragments.push(unsafe { fragment(inner, start, length) }?, GFP_KERNEL)?;
             }
         }
-        if sum != total {
+        if sum != total || sum > LONGEST {
             return Err(EINVAL);
         }
         let op = inner.state.post(post, fragments)?;

@@ -130,11 +130,11 @@ unsafe fn test_some(
     milliseconds: c_int,
     context: i64,
 ) -> Result<usize> {
-    let context = context_of(context)?;
+    let (shared, context) = (shared?, context_of(context)?);
     if ids.iter().all(|id| *id == 0) {
         return Ok(0);
     }
-    let taken = shared?.wait(context.into(), milliseconds, |inner| {
+    let taken = shared.wait(context.into(), milliseconds, |inner| {
         let (mut place, mut exists) = (0, false);
         for (index, id) in ids.iter().enumerate().filter(|(_, id)| **id != 0) {
             exists |= inner.state.engine.context_of(op_of(*id)) == Some(context);
@@ -222,6 +222,9 @@ pub(crate) unsafe extern "C" fn bmi_testcontext(
         let context = context_of(context)?;
         let taken = shared?.wait(context.into(), milliseconds, |inner| {
             let mut place = 0;
+            if !inner.state.has_context(context) {
+                return Some(Err(EINVAL));
+            }
             while place < most {
                 let Some(done) = inner.state.test_context(context) else {
                     break;
@@ -230,9 +233,9 @@ pub(crate) unsafe extern "C" fn bmi_testcontext(
                 unsafe { results.put(place, 0, &done) };
                 place += 1;
             }
-            (place > 0 || most == 0).then_some(place)
+            (place > 0 || most == 0).then_some(Ok(place))
         });
-        Ok(taken?.unwrap_or(0))
+        taken?.unwrap_or(Ok(0))
     };
     // SAFETY: By the safety requirement.
     unsafe { finish(take(), outcount) }
@@ -259,7 +262,9 @@ fn leak(message: Stashed) -> Result<(*mut c_void, usize)> {
             copy
         }
     };
-    bytes.reserve(1, GFP_KERNEL)?;
+    if bytes.capacity() == 0 {
+        bytes.reserve(1, GFP_KERNEL)?;
+    }
     if length > 0 {
         bytes.copy_within(HEADER.., 0);
     }

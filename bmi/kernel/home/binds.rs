@@ -21,7 +21,10 @@ use kdat::{
     Rmr,
     Shared, //
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::AllocError,
+    prelude::*, //
+};
 
 /// Binds and unbinds that a rail has outstanding at most.
 const MOST: usize = 32;
@@ -98,6 +101,9 @@ impl KernelHome {
 
     /// Posts steps that wait, as many as are allowed.
     fn post_binds(&mut self, rail: RailId) {
+        if self.connections.ep(rail).is_none() {
+            return self.forget_binds(rail);
+        }
         while self.binds.counter(rail).is_some_and(|count| *count < MOST) {
             let waiting = &mut self.binds.waiting;
             let Some(place) = waiting.iter().position(|(other, ..)| *other == rail) else {
@@ -109,9 +115,14 @@ impl KernelHome {
             if let Some(count) = self.binds.counter(rail) {
                 *count += 1;
             }
+            let length = match &step {
+                Step::Bind { length, .. } => *length,
+                Step::Unbind(_) => 0,
+            };
             if let Err(error) = self.post_bind(rail, op, step) {
-                if error.kind() == kind::LENGTH_ERROR && self.binds.longest > PAGE {
-                    self.binds.longest /= 2;
+                if error.kind() == kind::LENGTH_ERROR && length > PAGE {
+                    // Other binds of the same length may have failed before.
+                    self.binds.longest = self.binds.longest.min((length / 2).max(PAGE));
                     self.too_long(op);
                 }
                 self.bind_ended(rail, op, false);
@@ -130,8 +141,7 @@ impl KernelHome {
                 ep,
                 number,
             ),
-            // The step fails with the rail, whose end follows.
-            None => return Ok(()),
+            None => Err(AllocError.into()),
         };
         if posted.is_err() {
             self.requests.remove(number);

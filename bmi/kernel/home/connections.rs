@@ -178,12 +178,17 @@ impl KernelHome {
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
+        self.connect_since(rail, hello, self.connections.now);
+    }
+
+    /// Connects, or lets a connect that began at a time wait for an Endpoint.
+    fn connect_since(&mut self, rail: RailId, hello: &Hello, since: u64) {
         let Err(error) = self.try_connect(rail, hello) else {
             return;
         };
-        let postponed = (rail, *hello, self.connections.now);
+        let postponed = (rail, *hello, since);
         if error == Error::NoMemory && self.connections.postpone(postponed) {
-            self.connections.remove(rail);
+            self.free_ep(rail);
         } else {
             self.close_rail(rail, Some(error));
         }
@@ -264,12 +269,20 @@ impl KernelHome {
         }
     }
 
-    /// Frees the Endpoint of a rail, and reports its end. Nothing is outstanding on it.
-    fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
+    /// Frees the Endpoint of a rail, if it has one.
+    fn free_ep(&mut self, rail: RailId) {
         if self.connections.remove(rail).is_some() {
             self.forget_requests(rail);
             self.forget_binds(rail);
+            let connections = &self.connections;
+            let window = (connections.receives as usize, connections.count());
+            self.receives.forget(&self.adapter, window);
         }
+    }
+
+    /// Frees the Endpoint of a rail, and reports its end. Nothing is outstanding on it.
+    fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
+        self.free_ep(rail);
         self.report(Report::Closed(rail, reason));
     }
 
@@ -300,8 +313,8 @@ impl KernelHome {
         };
         self.close_rail(rail, reason);
         if !self.connections.postponed.is_empty() {
-            if let Ok((rail, hello, _)) = self.connections.postponed.remove(0) {
-                self.begin_connect(rail, &hello);
+            if let Ok((rail, hello, since)) = self.connections.postponed.remove(0) {
+                self.connect_since(rail, &hello, since);
             }
         }
     }

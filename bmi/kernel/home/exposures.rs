@@ -233,7 +233,8 @@ impl KernelHome {
         // Dropping an RMR frees it, which ends the access.
         let ended = self.exposures.take(op);
         if ending && !failed && self.connections.ep(rail).is_some() {
-            for (rmr, _) in ended.into_iter().flat_map(|exposure| exposure.bound) {
+            for (mut rmr, _) in ended.into_iter().flat_map(|exposure| exposure.bound) {
+                rmr.forget_memory();
                 if self.exposures.free.len() < KEPT {
                     let _ = self.exposures.free.push(rmr, GFP_KERNEL);
                 }

@@ -72,10 +72,11 @@ impl Receives {
         let _ = self.free.push(buffer, GFP_KERNEL);
     }
 
-    fn post(&mut self, buffer: Buffer, ep: &Ep) -> kdat::Result {
-        let posted = match &self.srq {
-            Some(srq) => srq.post(buffer, 0),
-            None => ep.post(Dto::receive(buffer)),
+    fn post(&mut self, buffer: Buffer, ep: Option<&Ep>) -> kdat::Result {
+        let posted = match (&self.srq, ep) {
+            (Some(srq), _) => srq.post(buffer, 0),
+            (None, Some(ep)) => ep.post(Dto::receive(buffer)),
+            (None, None) => return Ok(()),
         };
         match posted {
             Ok(()) => self.posted += 1,
@@ -102,17 +103,35 @@ impl Receives {
             None => window,
         };
         for _ in 0..wanted {
-            let buffer = self.take(adapter)?;
-            self.post(buffer, ep)?;
+            self.add(adapter, Some(ep))?;
         }
         Ok(())
+    }
+
+    fn add(&mut self, adapter: &Adapter, ep: Option<&Ep>) -> kdat::Result {
+        let buffer = self.take(adapter)?;
+        self.post(buffer, ep)
     }
 
     /// Replaces a receive that has ended with a message.
     pub(super) fn replace(&mut self, adapter: &Adapter, ep: &Ep) -> kdat::Result {
         self.posted = self.posted.saturating_sub(1);
-        let buffer = self.take(adapter)?;
-        self.post(buffer, ep)
+        self.add(adapter, Some(ep))
+    }
+
+    /// Replaces receives of the SRQ that were lost with a connection. `count` connections are left.
+    pub(super) fn forget(&mut self, adapter: &Adapter, (window, count): (usize, usize)) {
+        let outstanding = self.srq.as_ref().and_then(|srq| srq.outstanding().ok());
+        let Some(outstanding) = outstanding else {
+            return;
+        };
+        self.posted = self.posted.min(outstanding as usize);
+        while self.posted < (window * count).min(self.limit) {
+            // An error leaves the receives to the next connection.
+            if self.add(adapter, None).is_err() {
+                return;
+            }
+        }
     }
 
     /// Records that a receive has ended without a message. The next connection posts another.
