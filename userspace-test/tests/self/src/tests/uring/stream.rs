@@ -158,10 +158,16 @@ fn stream_and_dequeue(context: &Context) -> Result<()> {
     let poster = Worker::start(move || post_all(&poster, 0, count, patience))?;
     let (thief, mut stolen) = (evd.clone(), Vec::new());
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let (began, begins) = std::sync::mpsc::channel();
+    // The thread takes the first event, and leaves half of all events to the stream.
     let thief = Worker::start(move || {
-        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty)
+            && stolen.len() < count as usize / 2
+        {
             if let Ok((Event::Software { pointer }, _)) = thief.dequeue() {
                 stolen.push(pointer);
+                // The receiver is there until the stream begins.
+                let _ = began.send(());
                 std::thread::yield_now();
             }
         }
@@ -169,6 +175,7 @@ fn stream_and_dequeue(context: &Context) -> Result<()> {
     })?;
     let mut ring = Ring::new(8)?;
     ring.provide_buffers(16, 16)?;
+    begins.recv_timeout(context.patience())?;
     ring.stream(&evd, 1, 1)?;
     let mut seen = Vec::new();
     while !poster.finished() {
