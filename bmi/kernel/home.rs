@@ -171,6 +171,7 @@ impl KernelHome {
         extend(&mut self.held, ops, || None)?;
         extend(&mut self.stash, ops, || None)?;
         self.exposures.make_room(ops)?;
+        self.reports.reserve(2 * (ops + peers), GFP_KERNEL)?;
         Ok(self.connections.make_room(peers)?)
     }
 
@@ -210,10 +211,10 @@ impl KernelHome {
 
     /// Queues a report. The engine gets all of them before the next event.
     fn report(&mut self, report: Report) {
-        // A vector of a page at most, whose allocation does not fail in process context. The peer
-        // of a report that is lost is given up after its silence.
+        // There is room for two reports of each operation and each peer. Only failed messages can
+        // be more, and their connections end.
         if self.reports.push(report, GFP_KERNEL).is_err() {
-            pr_err!("no memory for a result: an operation waits until its peer is given up\n");
+            pr_err!("no memory for the result of a message\n");
         }
     }
 

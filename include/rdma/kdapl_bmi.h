@@ -61,7 +61,8 @@ struct bmi;
  * @listen_addr: "kdapl://IP:PORT" to listen at, or NULL
  *
  * Return: the instance, or ERR_PTR(): -ENODEV without such a device, -EBUSY if the port is in use,
- * -EINVAL for another address, -ENOMEM.
+ * -EINVAL for another address, -ENOMEM; -EIO for an error of DAT without such a number, as for a
+ * port that is reserved.
  */
 struct bmi *bmi_open(const char *adapter, const char *listen_addr);
 /**
