@@ -11,7 +11,7 @@
 //! | `home/` | executes the engine's requests with DAT objects |
 //! | `storage.rs`, `options.rs`, `address.rs` | parts that do not depend on the others |
 //! | `glue.c`, `glue.rs` | exports, and calls of the kernel |
-#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
 #[path = ".."]
 #[allow(
@@ -24,8 +24,11 @@ mod protocol {
 }
 
 mod address;
+#[allow(unsafe_code, reason = "calls from C")]
 mod calls;
+#[allow(unsafe_code, reason = "memory of callers")]
 mod foreign;
+#[allow(unsafe_code, reason = "calls to C")]
 mod glue;
 mod home;
 mod instance;

@@ -9,9 +9,9 @@
 //! end with a NUL. Memory of an operation is valid and not accessed by others until the operation
 //! was tested for.
 
-mod info;
+mod information;
 mod posts;
-mod tests;
+mod results;
 
 use crate::{
     address::Place,

@@ -29,8 +29,8 @@ typedef s32 bmi_error_code_t;	/* 0, or a negative errno: -ECANCELED */
 
 /* Options of bmi_set_info() and bmi_get_info(), with the numbers of OrangeFS. */
 enum {
-	BMI_DROP_ADDR = 1,		/* set: end the connection of an address, drop a reference */
-	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the largest message, 2^29 */
+	BMI_DROP_ADDR = 1,		/* set: both BMI_TCP_CLOSE_SOCKET and BMI_DEC_ADDR_REF */
+	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the longest message */
 	BMI_INC_ADDR_REF = 5,		/* set: add a reference */
 	BMI_DEC_ADDR_REF = 6,		/* set: drop a reference; the last forgets the address */
 	BMI_GET_UNEXP_SIZE = 10,	/* get, int: bytes of the largest unexpected message */

@@ -4,7 +4,7 @@
 
 use super::{
     context_of,
-    info::LONGEST,
+    information::LONGEST,
     peer_of,
     put,
     ret,
