@@ -264,7 +264,7 @@ impl KernelHome {
             .retain(|(waiting, ..)| *waiting != rail);
         // The event of the end follows, also if it is on its way already.
         let ep = self.connections.ep(rail);
-        if !ep.is_some_and(|ep| ep.disconnect(how).is_ok()) {
+        if ep.is_none_or(|ep| ep.disconnect(how).is_err()) {
             self.close_rail(rail, None);
         }
     }
