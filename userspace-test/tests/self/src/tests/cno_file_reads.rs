@@ -238,10 +238,13 @@ fn each_trigger_once(context: &Context) -> Result<()> {
             }
             Ok(taken)
         };
-        let readers: Vec<_> = (0..3)
-            .map(|_| {
+        // A thread that begins late finds the CNO gone.
+        let files = (0..3).map(|_| cno.file()).collect::<libkdapl::Result<Vec<_>>>()?;
+        let readers: Vec<_> = files
+            .into_iter()
+            .map(|file| {
                 scope.spawn(move || -> Result<u64> {
-                    let (file, mut taken) = (cno.file()?, 0);
+                    let mut taken = 0;
                     loop {
                         let triggers = file.read(2)?;
                         if triggers.is_empty() {
