@@ -34,6 +34,31 @@ impl Window {
     /// Fewest control credits with which neither side waits for the other.
     pub(crate) const MIN_CONTROL: u16 = 4;
 
+    /// Messages beyond the window that a peer of a home may have there, while a receive waits for a
+    /// later one.
+    pub(crate) const LEND: u32 = 1024;
+
+    /// Receives for control messages that the homes post.
+    const CONTROL: u16 = 8;
+
+    /// Requests for RDMA that the homes allow, besides messages.
+    const RDMA: u16 = 16;
+
+    /// Returns the window of a home, which lets a peer send so many messages.
+    pub(crate) const fn of_home(data: u16) -> Self {
+        Self {
+            data,
+            control: Self::CONTROL,
+        }
+    }
+
+    /// Returns the requests of a rail: the messages of a window, and RDMA.
+    pub(crate) const fn requests(self) -> u16 {
+        self.data
+            .saturating_add(self.control)
+            .saturating_add(Self::RDMA)
+    }
+
     /// Returns the number of all receives.
     pub(crate) const fn sum(self) -> u32 {
         // Widening casts; `u32::from` is not `const`.

@@ -8,11 +8,6 @@ use crate::engine::{
 };
 use kernel::page::PAGE_SIZE;
 
-/// Receives for control messages on each connection.
-const CONTROL: u16 = 8;
-/// Requests for data on each connection, besides messages.
-const RDMA: u16 = 16;
-
 /// Options of the instance. The unit of times is a millisecond.
 #[derive(Clone, Copy)]
 pub(crate) struct Options {
@@ -40,10 +35,7 @@ impl Default for Options {
 impl Options {
     /// Returns the receives of each connection.
     pub(crate) fn window(&self) -> Window {
-        Window {
-            data: self.window,
-            control: CONTROL,
-        }
+        Window::of_home(self.window)
     }
 
     /// Returns the options for a device whose messages may have so many segments: a buffer has a
@@ -63,7 +55,7 @@ impl Options {
 
     /// Returns the requests of the engine on each connection.
     pub(crate) fn queue(&self) -> u16 {
-        self.window.saturating_add(CONTROL).saturating_add(RDMA)
+        self.window().requests()
     }
 
     /// Returns the parameters of the engine.
@@ -72,7 +64,7 @@ impl Options {
             instance: random(),
             message: self.message,
             window: self.window(),
-            lend: 1024,
+            lend: Window::LEND,
             queue: self.queue(),
             rails: 1,
             stripe_from: 256 * 1024,

@@ -98,14 +98,6 @@ void bmi_close_context(struct bmi *bmi, bmi_context_id context_id);
  * Errors: -EINVAL, -ENOMEM, -EMSGSIZE for an unexpected message above BMI_GET_UNEXP_SIZE,
  * -ENOTCONN if only the peer can connect.
  */
-int bmi_post_send(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *buffer,
-		  bmi_size_t size, bmi_msg_tag_t tag, void *user_ptr, bmi_context_id context_id);
-int bmi_post_sendunexpected(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest, const void *buffer,
-			    bmi_size_t size, bmi_msg_tag_t tag, void *user_ptr,
-			    bmi_context_id context_id);
-int bmi_post_recv(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *buffer,
-		  bmi_size_t expected_size, bmi_size_t *actual_size, bmi_msg_tag_t tag,
-		  void *user_ptr, bmi_context_id context_id);
 int bmi_post_send_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
 		       const void *const *buffer_list, const bmi_size_t *size_list, int list_count,
 		       bmi_size_t total_size, bmi_msg_tag_t tag, void *user_ptr,
@@ -118,6 +110,30 @@ int bmi_post_recv_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *c
 		       const bmi_size_t *size_list, int list_count, bmi_size_t total_expected_size,
 		       bmi_size_t *total_actual_size, bmi_msg_tag_t tag, void *user_ptr,
 		       bmi_context_id context_id);
+
+static inline int bmi_post_send(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
+				const void *buffer, bmi_size_t size, bmi_msg_tag_t tag,
+				void *user_ptr, bmi_context_id context_id)
+{
+	return bmi_post_send_list(bmi, id, dest, &buffer, &size, 1, size, tag, user_ptr,
+				  context_id);
+}
+
+static inline int bmi_post_sendunexpected(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
+					  const void *buffer, bmi_size_t size, bmi_msg_tag_t tag,
+					  void *user_ptr, bmi_context_id context_id)
+{
+	return bmi_post_sendunexpected_list(bmi, id, dest, &buffer, &size, 1, size, tag, user_ptr,
+					    context_id);
+}
+
+static inline int bmi_post_recv(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src, void *buffer,
+				bmi_size_t expected_size, bmi_size_t *actual_size,
+				bmi_msg_tag_t tag, void *user_ptr, bmi_context_id context_id)
+{
+	return bmi_post_recv_list(bmi, id, src, &buffer, &expected_size, 1, expected_size,
+				  actual_size, tag, user_ptr, context_id);
+}
 
 /*
  * Take results, and wait for the first one up to max_idle_time_ms; a negative time has no limit.

@@ -129,190 +129,48 @@ unsafe fn try_post(
     Ok(done.is_some().into())
 }
 
-/// `bmi_post_send()`.
-///
-/// # Safety
-///
-/// As of the module `calls`.
-#[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_post_send(
-    bmi: *const Instance,
-    id: *mut i64,
-    peer: i64,
-    buffer: *const c_void,
-    size: i64,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-) -> c_int {
-    let role = Role::Send;
-    let common = Common {
-        role,
-        peer,
-        tag,
-        user,
-        context,
+macro_rules! sends {
+    ($(#[doc = $doc:literal])+ $name:ident = $role:expr) => {
+        $(#[doc = $doc])+
+        ///
+        /// # Safety
+        ///
+        /// As of the module `calls`.
+        #[no_mangle]
+        pub(crate) unsafe extern "C" fn $name(
+            bmi: *const Instance,
+            id: *mut i64,
+            peer: i64,
+            buffers: *const *const c_void,
+            sizes: *const i64,
+            count: c_int,
+            total: i64,
+            tag: i32,
+            user: *mut c_void,
+            context: i64,
+        ) -> c_int {
+            let common = Common {
+                role: $role,
+                peer,
+                tag,
+                user,
+                context,
+            };
+            let outcome = (total, core::ptr::null_mut());
+            // SAFETY: By the safety requirement.
+            unsafe { post(bmi, id, &common, (buffers, sizes, count), outcome) }
+        }
     };
-    // SAFETY: By the safety requirement. The lists have one member.
-    unsafe {
-        post(
-            bmi,
-            id,
-            &common,
-            (&raw const buffer, &raw const size, 1),
-            (size, core::ptr::null_mut()),
-        )
-    }
 }
 
-/// `bmi_post_sendunexpected()`.
-///
-/// # Safety
-///
-/// As of the module `calls`.
-#[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_post_sendunexpected(
-    bmi: *const Instance,
-    id: *mut i64,
-    peer: i64,
-    buffer: *const c_void,
-    size: i64,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-) -> c_int {
-    let role = Role::SendUnexpected;
-    let common = Common {
-        role,
-        peer,
-        tag,
-        user,
-        context,
-    };
-    // SAFETY: By the safety requirement. The lists have one member.
-    unsafe {
-        post(
-            bmi,
-            id,
-            &common,
-            (&raw const buffer, &raw const size, 1),
-            (size, core::ptr::null_mut()),
-        )
-    }
+sends! {
+    /// `bmi_post_send_list()`.
+    bmi_post_send_list = Role::Send
 }
 
-/// `bmi_post_recv()`.
-///
-/// # Safety
-///
-/// As of the module `calls`.
-#[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_post_recv(
-    bmi: *const Instance,
-    id: *mut i64,
-    peer: i64,
-    buffer: *mut c_void,
-    size: i64,
-    actual: *mut i64,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-) -> c_int {
-    let role = Role::Receive;
-    let common = Common {
-        role,
-        peer,
-        tag,
-        user,
-        context,
-    };
-    let buffer = buffer.cast_const();
-    // SAFETY: By the safety requirement. The lists have one member.
-    unsafe {
-        post(
-            bmi,
-            id,
-            &common,
-            (&raw const buffer, &raw const size, 1),
-            (size, actual),
-        )
-    }
-}
-
-/// `bmi_post_send_list()`.
-///
-/// # Safety
-///
-/// As of the module `calls`.
-#[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_post_send_list(
-    bmi: *const Instance,
-    id: *mut i64,
-    peer: i64,
-    buffers: *const *const c_void,
-    sizes: *const i64,
-    count: c_int,
-    total: i64,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-) -> c_int {
-    let role = Role::Send;
-    let common = Common {
-        role,
-        peer,
-        tag,
-        user,
-        context,
-    };
-    // SAFETY: By the safety requirement.
-    unsafe {
-        post(
-            bmi,
-            id,
-            &common,
-            (buffers, sizes, count),
-            (total, core::ptr::null_mut()),
-        )
-    }
-}
-
-/// `bmi_post_sendunexpected_list()`.
-///
-/// # Safety
-///
-/// As of the module `calls`.
-#[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_post_sendunexpected_list(
-    bmi: *const Instance,
-    id: *mut i64,
-    peer: i64,
-    buffers: *const *const c_void,
-    sizes: *const i64,
-    count: c_int,
-    total: i64,
-    tag: i32,
-    user: *mut c_void,
-    context: i64,
-) -> c_int {
-    let role = Role::SendUnexpected;
-    let common = Common {
-        role,
-        peer,
-        tag,
-        user,
-        context,
-    };
-    // SAFETY: By the safety requirement.
-    unsafe {
-        post(
-            bmi,
-            id,
-            &common,
-            (buffers, sizes, count),
-            (total, core::ptr::null_mut()),
-        )
-    }
+sends! {
+    /// `bmi_post_sendunexpected_list()`.
+    bmi_post_sendunexpected_list = Role::SendUnexpected
 }
 
 /// `bmi_post_recv_list()`.
@@ -334,22 +192,14 @@ pub(crate) unsafe extern "C" fn bmi_post_recv_list(
     user: *mut c_void,
     context: i64,
 ) -> c_int {
-    let role = Role::Receive;
     let common = Common {
-        role,
+        role: Role::Receive,
         peer,
         tag,
         user,
         context,
     };
+    let list = (buffers.cast(), sizes, count);
     // SAFETY: By the safety requirement.
-    unsafe {
-        post(
-            bmi,
-            id,
-            &common,
-            (buffers.cast(), sizes, count),
-            (total, actual),
-        )
-    }
+    unsafe { post(bmi, id, &common, list, (total, actual)) }
 }

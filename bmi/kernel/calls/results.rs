@@ -54,6 +54,15 @@ unsafe fn put_at<T>(array: *mut T, place: usize, value: T) {
 }
 
 impl Results {
+    /// No array.
+    const NONE: Self = Self {
+        ids: core::ptr::null_mut(),
+        indices: core::ptr::null_mut(),
+        errors: core::ptr::null_mut(),
+        sizes: core::ptr::null_mut(),
+        users: core::ptr::null_mut(),
+    };
+
     /// # Safety
     ///
     /// The arrays have more than `place` members.
@@ -93,11 +102,10 @@ pub(crate) unsafe extern "C" fn bmi_test(
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let results = Results {
-        ids: core::ptr::null_mut(),
-        indices: core::ptr::null_mut(),
         errors: error,
         sizes: size,
         users: user,
+        ..Results::NONE
     };
     let mut ids = [id];
     // SAFETY: By the safety requirement; all arrays have one member.
@@ -173,11 +181,11 @@ pub(crate) unsafe extern "C" fn bmi_testsome(
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let results = Results {
-        ids: core::ptr::null_mut(),
         indices,
         errors,
         sizes,
         users,
+        ..Results::NONE
     };
     let count = usize::try_from(incount).unwrap_or(0);
     if ids.is_null() || count == 0 {
@@ -212,10 +220,10 @@ pub(crate) unsafe extern "C" fn bmi_testcontext(
     let shared = unsafe { shared(bmi) };
     let results = Results {
         ids,
-        indices: core::ptr::null_mut(),
         errors,
         sizes,
         users,
+        ..Results::NONE
     };
     let take = || -> Result<usize> {
         let most = usize::try_from(incount).map_err(|_| EINVAL)?;

@@ -22,7 +22,6 @@ use crate::{
     options::Options,
     storage::extend, //
 };
-use core::cmp::Ordering;
 use kdat::{
     Connection,
     Ep,
@@ -89,11 +88,7 @@ impl Connections {
     }
 
     fn find(&self, ep: EpId) -> Result<usize, usize> {
-        self.eps.binary_search_by(|(other, _)| match *other {
-            other if other < ep => Ordering::Less,
-            other if other > ep => Ordering::Greater,
-            _ => Ordering::Equal,
-        })
+        self.eps.binary_search_by_key(&ep, |(id, _)| *id)
     }
 
     /// Returns the rail of an Endpoint.
@@ -107,14 +102,14 @@ impl Connections {
         self.eps.len()
     }
 
-    fn insert(&mut self, rail: RailId, ep: Ep) -> kdat::Result {
+    /// Stores the Endpoint of a rail. There is room for one of each peer.
+    fn insert(&mut self, rail: RailId, ep: Ep) {
         let index = rail.peer.0.index() as usize;
         let id = ep.id();
         if let (Err(place), Some(slot)) = (self.find(id), self.of_peers.get_mut(index)) {
             let _ = self.eps.insert_within_capacity(place, (id, rail));
             *slot = Some((rail, ep));
         }
-        Ok(())
     }
 
     /// Frees the Endpoint of a rail.
@@ -174,7 +169,8 @@ impl KernelHome {
         };
         let window = (connections.receives as usize, connections.count() + 1);
         self.receives.prepare(adapter, &ep, window)?;
-        connections.insert(rail, ep)
+        connections.insert(rail, ep);
+        Ok(())
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {

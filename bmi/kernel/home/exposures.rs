@@ -43,7 +43,7 @@ const KEPT: usize = 64;
 struct Exposure {
     rail: RailId,
     rdma: Rdma,
-    /// RMRs that the peer can be told of.
+    /// Largest number of RMRs that a message to the peer can describe.
     most: usize,
     /// RMRs, with the memory as the peer has to name it, in the order of the memory.
     bound: KVec<(Rmr, Remote)>,

@@ -58,24 +58,15 @@ impl Default for Options {
     }
 }
 
-/// Receives for control messages on each connection.
-const CONTROL: u16 = 8;
-
-/// Messages beyond the window that a peer may have here, while a receive waits for a later one.
-const LEND: u32 = 1024;
-
-/// Requests for data on each connection, besides messages.
-const RDMA: u16 = 16;
-
 impl Options {
     /// Returns the receives of each connection.
     pub(crate) fn window(&self) -> Window {
-        Window { data: self.window, control: CONTROL }
+        Window::of_home(self.window)
     }
 
     /// Returns the requests of the engine on each connection.
     pub(crate) fn queue(&self) -> u16 {
-        self.window.saturating_add(CONTROL).saturating_add(RDMA)
+        self.window().requests()
     }
 
     /// Returns the parameters of the engine. Its unit of time is a millisecond.
@@ -84,7 +75,7 @@ impl Options {
             instance: random(),
             message: self.message,
             window: self.window(),
-            lend: LEND,
+            lend: Window::LEND,
             queue: self.queue(),
             rails: self.rails.min(MAX_RAILS as u8),
             stripe_from: self.stripe_from,

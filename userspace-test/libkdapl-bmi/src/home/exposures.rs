@@ -19,7 +19,7 @@ const READ: usize = 4;
 struct Exposure {
     rail: RailId,
     rdma: Rdma,
-    /// RMRs that the peer can be told of.
+    /// Largest number of RMRs that a message to the peer can describe.
     most: usize,
     /// RMRs, with their segments at the peer, in the order of the memory.
     bound: Vec<(Rmr, Segment)>,
