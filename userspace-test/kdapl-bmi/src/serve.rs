@@ -76,7 +76,7 @@ impl Server {
         let idle = self.services.is_empty() && self.answers.is_empty();
         let (first, second) = if idle { (SLICE, Duration::ZERO) } else { (Duration::ZERO, SLICE) };
         for message in self.bmi.wait_unexpected(BATCH, Some(first))? {
-            self.answer(&message);
+            self.answer(&message)?;
         }
         for completion in self.context.wait(BATCH, Some(second))? {
             if completion.user == ANSWER {
@@ -86,27 +86,37 @@ impl Server {
             let number = number_of(completion.user);
             let Some(service) = self.services.get_mut(number) else { continue };
             if service.completed(&self.context, &completion) {
-                let service = self.services.remove(number);
-                self.report(&service)?;
+                self.end(number)?;
             }
         }
         Ok(())
     }
 
     /// Answers a request, and begins to serve it.
-    fn answer(&mut self, message: &Unexpected) {
+    fn answer(&mut self, message: &Unexpected) -> Result<()> {
         let entry = self.services.vacant_entry();
         let number = entry.key();
         let service = Request::decode(message.bytes())
             .and_then(|request| Service::new(&self.bmi, &message.peer, request, number));
-        let text = match service {
-            Ok(service) => {
-                entry.insert(service).start(&self.context);
-                String::new()
+        let service = match service {
+            Ok(service) => service,
+            Err(error) => {
+                self.reply(message, format!("{error:#}").as_bytes());
+                return Ok(());
             }
-            Err(error) => format!("{error:#}"),
         };
-        self.reply(message, text.as_bytes());
+        let has_ended = entry.insert(service).start(&self.context);
+        self.reply(message, &[]);
+        match has_ended {
+            true => self.end(number),
+            false => Ok(()),
+        }
+    }
+
+    /// Reports and forgets a service that has ended.
+    fn end(&mut self, number: usize) -> Result<()> {
+        let service = self.services.remove(number);
+        self.report(&service)
     }
 
     /// Answers a client. One that has gone needs no answer, and one that gets none gives up.

@@ -50,11 +50,17 @@ impl Service {
         })
     }
 
-    /// Posts the first operations.
-    pub fn start(&mut self, context: &Context) {
+    /// Posts the first operations. Returns whether the service has ended: the client may have left,
+    /// so that no operation can be posted.
+    pub fn start(&mut self, context: &Context) -> bool {
         for buffer in 0..self.request.depth.into() {
             self.post_next(context, buffer);
         }
+        self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.outstanding == 0 && (self.ended || self.failure.is_some())
     }
 
     fn is_over(&self) -> bool {
@@ -118,7 +124,7 @@ impl Service {
         if self.is_over() && self.done == self.posted && self.outstanding == 0 && !self.ended {
             self.post_last(context);
         }
-        self.outstanding == 0 && (self.ended || self.failure.is_some())
+        self.has_ended()
     }
 
     /// Returns the client's address.

@@ -43,6 +43,7 @@ struct Server {
 
 impl Server {
     fn start(context: &Context) -> Result<Self> {
+        device(context)?;
         let address = address(context);
         let bmi = Loaded::new("kdapl_bmi", "")?;
         let echo = load(context, &format!("listen={address}"))?;
@@ -61,6 +62,7 @@ impl Server {
 
 /// Moves messages of these lengths between two instances of the module.
 fn between_instances(context: &Context, lengths: &[usize]) -> Result<()> {
+    device(context)?;
     let bmi = Loaded::new("kdapl_bmi", "")?;
     for length in lengths {
         for registered in ["Y", "N"] {
@@ -144,6 +146,7 @@ fn serve(side: &Side) -> Result<u32> {
 }
 
 fn user_server(context: &Context) -> Result<()> {
+    device(context)?;
     let bmi = Loaded::new("kdapl_bmi", "")?;
     let address = address(context);
     let options = Options { listen: Some(address.clone()), ..Options::default() };
@@ -181,6 +184,7 @@ fn client_gone(context: &Context) -> Result<()> {
 }
 
 fn nobody_listens(context: &Context) -> Result<()> {
+    device(context)?;
     let bmi = Loaded::new("kdapl_bmi", "")?;
     let failed = load(context, &format!("peer={}", address(context)));
     let error = failed.err().context("the client succeeds without a server")?;
