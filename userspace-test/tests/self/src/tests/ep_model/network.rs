@@ -12,7 +12,8 @@ pub struct Network {
     pub accepted: bool,
     /// The reject of this attempt.
     pub rejected: bool,
-    /// A reject of the transport, without a listener.
+    /// A reject of the transport, without a listener. `rdma_cm` reports it as the peer's while the
+    /// listener is ending (`docs/ioctl/service-points.md`, `KDAPL_PSP_FREE`).
     pub turned: bool,
     /// The time-out of the connect.
     pub timed_out: bool,
@@ -35,7 +36,7 @@ impl Network {
             Phase::Reserved(_) => &[(self.requested, Call::Requested.into())],
             Phase::Connecting(_) => &[
                 (self.accepted, ep::Network::Established.into()),
-                (self.rejected, ep::Network::PeerRejected.into()),
+                (self.rejected || self.turned, ep::Network::PeerRejected.into()),
                 (self.turned, ep::Network::NonPeerRejected.into()),
                 (self.turned && self.tcp, ep::Network::Unreachable.into()),
                 (self.timed_out, ep::Network::TimedOut.into()),
