@@ -137,10 +137,11 @@ pub(crate) fn late_invalidation(_: u32) -> Result {
     let remote = register(&mut fmr, &first)?;
     first.post(Dto::receive(pz.buffer(4)?))?;
     second.post(Dto::send(pz.buffer(4)?, 4).invalidating(remote.context))?;
+    // The device has invalidated the registration, and the event of that is not taken.
     completion(&evds[1])?;
+    fmr.invalidate(&first, 9)?;
     let by_peer = completion(&evds[0])?;
     ensure(by_peer.invalidated == remote.context, "the receive names the context")?;
-    fmr.invalidate(&first, 9)?;
     drop(fmr.ended(&by_peer).ok_or(EIO)?);
     register(&mut fmr, &first)?;
     let by_this_end = completion(&evds[0])?;

@@ -89,8 +89,8 @@ impl Section {
     }
 }
 
-/// Number of EVDs whose calls are traced, of all that the CNO has. A traced call takes several times
-/// as long as another.
+/// Number of EVDs whose calls are traced, of all that the CNO has. A traced call takes several
+/// times as long as another.
 const SAMPLE: usize = 2_000;
 
 /// The longest section of each step.
@@ -182,8 +182,8 @@ impl<'a> Crowd<'a> {
         })
     }
 
-    /// Frees some EVDs by a call each, and the others, most of which have triggered, by the close of
-    /// the adapter.
+    /// Frees some EVDs by a call each, and the others, most of which have triggered, by the close
+    /// of the adapter.
     fn free(mut self) -> Result<Steps> {
         let some = self.evds.len().min(SAMPLE) / 2;
         self.step("free", |crowd| Ok(drop(crowd.evds.drain(..some))))?;

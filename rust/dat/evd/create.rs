@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Creates an Event Dispatcher (EVD).
+
+use super::{
+    Consumer,
+    CqState,
+    Cqs,
+    Evd,
+    EvdContext,
+    EventQueue,
+    Flags,
+    Wakeup,
+    Words, //
+};
+use crate::{
+    dat::{
+        base::{
+            Objects,
+            UseCount, //
+        },
+        prelude::*, //
+    },
+    model::{
+        atomic::AtomicBool,
+        ring::Ring,
+        vector::Placement, //
+    },
+    rdma::device::Device,
+    sys::census::{
+        self,
+        Counted, //
+    },
+};
+use kernel::{
+    new_mutex,
+    new_work, //
+};
+
+/// Configuration of a new EVD.
+pub(in crate::dat) struct Config<'a> {
+    pub(in crate::dat) device: &'a Arc<Device>,
+    pub(in crate::dat) context: Arc<EvdContext>,
+    /// Queue length, as [`queue_length`](super::queue_length) returns it.
+    pub(in crate::dat) qlen: u32,
+    pub(in crate::dat) flags: Flags,
+    pub(in crate::dat) placement: Placement,
+}
+
+impl Evd {
+    /// Creates an EVD and puts it into the table: `dat_evd_create`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES.
+    pub(in crate::dat) fn create(
+        evds: &Arc<Objects<Self>>,
+        config: Config<'_>,
+    ) -> DatResult<Arc<Self>> {
+        let entry = Objects::reserve(evds)?;
+        let device = config.device;
+        let this = Self::build(entry.handle().into_raw(), config)?;
+        if this.flags.has(Flags::DTO) {
+            this.open_cqs(device)?;
+        }
+        if let Err(error) = entry.commit(this.clone()) {
+            this.end();
+            return Err(error);
+        }
+        Ok(this)
+    }
+
+    /// Creates an EVD without completion queues.
+    pub(super) fn build(handle: u64, config: Config<'_>) -> DatResult<Arc<Self>> {
+        let (storage, length) = Words::for_queue(&config.context.user, config.qlen)?;
+        let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
+        Ok(Arc::pin_init(
+            pin_init!(Self {
+                handle,
+                flags: config.flags,
+                queue <- EventQueue::new(config.qlen, ring, producer),
+                consumer <- new_mutex!(
+                    Consumer {
+                        slots,
+                        cqs: Cqs::none(),
+                        known_taken: 0,
+                        skipped_drain: false,
+                    },
+                    "Evd::consumer"
+                ),
+                cqs: CqState::new(config.placement),
+                wakeup <- Wakeup::new(),
+                pump <- new_work!("Evd::pump"),
+                context: config.context,
+                users: UseCount::none(),
+                is_freed: AtomicBool::new(false),
+                _counted: Counted::new(census::Kind::Evd),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?)
+    }
+}
