@@ -126,8 +126,8 @@ pub(crate) fn registered_memory(_: u32) -> Result {
     ensure(LISTS.load(Relaxed) == 0, "no memory is left")
 }
 
-/// The peer ends a registration, and so does this end before it has processed that. Only the first
-/// event returns the memory: the second does not return that of the next registration.
+/// The peer ends a registration, and so does this end before it knows. Only the first event returns
+/// the memory: the second does not return that of the next registration.
 pub(crate) fn late_invalidation(_: u32) -> Result {
     let ia = open()?;
     let pz = ia.create_pz()?;
@@ -135,14 +135,19 @@ pub(crate) fn late_invalidation(_: u32) -> Result {
     let [first, second] = pair(&ia, &pz, [&evds[0], &evds[1]])?;
     let mut fmr = pz.allocate_fmr(3)?;
     let remote = register(&mut fmr, &first)?;
+    tell(&pz, [&first, &second], [&evds[0], &evds[1]])?;
     first.post(Dto::receive(pz.buffer(4)?))?;
-    second.post(Dto::send(pz.buffer(4)?, 4).invalidating(remote.context))?;
-    // The device has invalidated the registration, and the event of that is not taken.
-    completion(&evds[1])?;
+    // The peer has no receive for this message, which delays the invalidation.
+    first.post(Dto::send(pz.buffer(4)?, 4))?;
     fmr.invalidate(&first, 9)?;
+    second.post(Dto::send(pz.buffer(4)?, 4).invalidating(remote.context))?;
+    completion(&evds[1])?;
+    second.post(Dto::receive(pz.buffer(4)?))?;
+    completion(&evds[1])?;
     let by_peer = completion(&evds[0])?;
     ensure(by_peer.invalidated == remote.context, "the receive names the context")?;
     drop(fmr.ended(&by_peer).ok_or(EIO)?);
+    completion(&evds[0])?;
     register(&mut fmr, &first)?;
     let by_this_end = completion(&evds[0])?;
     ensure(by_this_end.context == 9, "the event is of the invalidation")?;
