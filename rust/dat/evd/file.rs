@@ -206,9 +206,11 @@ impl Evd {
 
     /// Checks whether there is room for a software event. If not, writers are woken when there is.
     fn has_room_or_requests_wakeup(&self) -> bool {
-        if self.room() != 0 {
-            return true;
-        }
+        self.room() != 0 || self.request_room_wakeup()
+    }
+
+    /// Requests a wake-up of writers when an event is taken. Returns whether there is room now.
+    fn request_room_wakeup(&self) -> bool {
         if let Some(sleepers) = self.wakeup.watched.as_ref() {
             sleepers.request_room_wakeup();
         }

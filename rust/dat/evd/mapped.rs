@@ -157,6 +157,8 @@ impl Evd {
             let _ = mapped.push(&record);
             ring.pop(slots).is_some()
         });
+        // A writer may have found too little room while an event counted twice.
+        self.wake_writers();
     }
 
     /// Claims that the EVD is empty but for the mapped events, if it is: the process need not call

@@ -60,7 +60,8 @@ impl Waiter for Writer<'_> {
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<()>) {
         self.seen = self.sleepers.room_count();
-        let _ = self.evd.has_room_or_requests_wakeup();
+        // Even if there seems to be room: an event that is being handed over counts twice.
+        self.evd.request_room_wakeup();
         (ArmResult::Empty, self.take(threshold))
     }
 

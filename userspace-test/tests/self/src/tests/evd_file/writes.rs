@@ -145,7 +145,7 @@ fn take_mapped(evd: &Evd, words: u64) -> Result<()> {
 }
 
 fn beside_mapped(context: &Context) -> Result<()> {
-    let words = context.count(2_000).max(500);
+    let words = context.count(20_000).max(2_000);
     let (evd, file) = with_file(context, 8)?;
     file.set_nonblocking(false)?;
     let child = fork(|| take_mapped(&evd, words))?;
