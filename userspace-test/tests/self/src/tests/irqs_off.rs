@@ -187,12 +187,10 @@ impl<'a> Crowd<'a> {
     fn free(mut self) -> Result<Steps> {
         let some = self.evds.len().min(SAMPLE) / 2;
         self.step("free", |crowd| Ok(drop(crowd.evds.drain(..some))))?;
-        for evd in self.evds.drain(..) {
-            std::mem::forget(evd);
-        }
-        let Self { tracer, ia, mut steps, cno, .. } = self;
-        std::mem::forget(cno);
-        steps.push(("close", tracer.longest(|| Ok(ia.close(Close::Abrupt)?))?));
+        self.step("close", |crowd| Ok(crowd.ia.close(Close::Abrupt)?))?;
+        let Self { evds, cno, steps, .. } = self;
+        // The close has freed them.
+        std::mem::forget((evds, cno));
         Ok(steps)
     }
 }

@@ -29,6 +29,12 @@ tests! {
 const TO_SERVER: i32 = 1;
 const TO_CLIENT: i32 = 2;
 
+/// Loads `kdapl_bmi.ko`. Skips the test where it has no device.
+fn load_bmi(context: &Context) -> Result<Loaded> {
+    device(context)?;
+    Loaded::new("kdapl_bmi", "")
+}
+
 /// Loads the sample with these parameters.
 fn load(context: &Context, parameters: &str) -> Result<Loaded> {
     Loaded::new("kdapl_bmi_echo", &format!("adapter={} {parameters}", device(context)?))
@@ -43,9 +49,8 @@ struct Server {
 
 impl Server {
     fn start(context: &Context) -> Result<Self> {
-        device(context)?;
+        let bmi = load_bmi(context)?;
         let address = address(context);
-        let bmi = Loaded::new("kdapl_bmi", "")?;
         let echo = load(context, &format!("listen={address}"))?;
         Ok(Self { echo: Some(echo), bmi: Some(bmi), address })
     }
@@ -62,8 +67,7 @@ impl Server {
 
 /// Moves messages of these lengths between two instances of the module.
 fn between_instances(context: &Context, lengths: &[usize]) -> Result<()> {
-    device(context)?;
-    let bmi = Loaded::new("kdapl_bmi", "")?;
+    let bmi = load_bmi(context)?;
     for length in lengths {
         for registered in ["Y", "N"] {
             let (address, length) = (address(context), long(context, *length));
@@ -146,8 +150,7 @@ fn serve(side: &Side) -> Result<u32> {
 }
 
 fn user_server(context: &Context) -> Result<()> {
-    device(context)?;
-    let bmi = Loaded::new("kdapl_bmi", "")?;
+    let bmi = load_bmi(context)?;
     let address = address(context);
     let options = Options { listen: Some(address.clone()), ..Options::default() };
     let side = Side::open(context, &context.server, &options)?;
@@ -184,8 +187,7 @@ fn client_gone(context: &Context) -> Result<()> {
 }
 
 fn nobody_listens(context: &Context) -> Result<()> {
-    device(context)?;
-    let bmi = Loaded::new("kdapl_bmi", "")?;
+    let bmi = load_bmi(context)?;
     let failed = load(context, &format!("peer={}", address(context)));
     let error = failed.err().context("the client succeeds without a server")?;
     ensure!(format!("{error:#}").contains("Connection refused"), "{error:#}");
