@@ -4,12 +4,13 @@
 use crate::cli::ClientArgs;
 use crate::device;
 use crate::protocol::{decode_offer, Request};
-use crate::side::{Peer, Plan, Side};
+use crate::side::{lost, Peer, Plan, Side};
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use libkdapl::{
     Close, ConnectOptions, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment,
 };
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use toolkit::stop;
 
@@ -25,6 +26,8 @@ pub struct Target {
     remote: SocketAddr,
     pub port: u16,
     pub timeout: Duration,
+    /// A connection to the server was established.
+    reached: AtomicBool,
 }
 
 impl Target {
@@ -36,7 +39,7 @@ impl Target {
         };
         let timeout = Duration::from_secs(args.device.timeout);
         let (address, port) = (remote.ip(), args.device.port);
-        Ok(Self { ia, device, address, remote, port, timeout })
+        Ok(Self { ia, device, address, remote, port, timeout, reached: AtomicBool::new(false) })
     }
 
     /// Starts to connect an Endpoint to the server.
@@ -66,11 +69,16 @@ impl Target {
         self.call(&side.ep, &request.encode()).with_context(|| device::state(&self.device))?;
         // The kernel's time-out event normally arrives before this wait expires.
         match side.next_within(self.timeout + GRACE)? {
-            Event::Connection { event: ConnectionEvent::Established, .. } => {}
+            Event::Connection { event: ConnectionEvent::Established, .. } => self.reached(),
             event => return Err(self.not_connected(&side.ep, &event)),
         }
         let offer = decode_offer(&side.ep.private_data()?)?;
         Ok((side, offer))
+    }
+
+    /// Records that a connection to the server was established.
+    pub fn reached(&self) {
+        self.reached.store(true, Ordering::Relaxed);
     }
 
     /// Returns an error text for an event that is not ESTABLISHED.
@@ -83,15 +91,15 @@ impl Target {
 
     fn refused(&self, ep: &Ep, event: ConnectionEvent) -> Error {
         let (address, port) = (self.address, self.port);
+        let reason = ep.private_data().unwrap_or_default();
+        let reason = String::from_utf8_lossy(&reason);
+        let reason = reason.trim_end_matches('\0');
         match event {
-            ConnectionEvent::PeerRejected => {
-                let reason = ep.private_data().unwrap_or_default();
-                let reason = String::from_utf8_lossy(&reason);
-                anyhow!(
-                    "the server at {address} rejected the connection: {}",
-                    reason.trim_end_matches('\0')
-                )
+            ConnectionEvent::PeerRejected if !reason.is_empty() => {
+                anyhow!("the server at {address} rejected the connection: {reason}")
             }
+            // It listened before, so it has ended since.
+            event if self.reached.load(Ordering::Relaxed) => lost(&self.ia, &self.peer(), event),
             ConnectionEvent::NonPeerRejected => anyhow!(
                 "nobody listens at {address} on port {port}: start 'kdapltest server' there"
             ),

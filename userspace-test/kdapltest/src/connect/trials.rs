@@ -66,8 +66,6 @@ pub struct Trials<'a> {
     run: u64,
     open: HashMap<Handle, Trial>,
     free_slots: Vec<u32>,
-    /// Number of connections that were established.
-    connected: u32,
     /// Number of connections that were measured, and the time until the last of them.
     made: u32,
     time: Duration,
@@ -94,7 +92,6 @@ impl<'a> Trials<'a> {
             run: fastrand::u64(..),
             open: HashMap::new(),
             free_slots: (0..slots).rev().collect(),
-            connected: 0,
             made: 0,
             time: Duration::ZERO,
             calls: 0,
@@ -268,7 +265,7 @@ impl<'a> Trials<'a> {
         match event {
             Event::Connection { event: ConnectionEvent::Established, .. } => {
                 self.connect.add(trial.began.elapsed());
-                self.connected += 1;
+                self.target.reached();
                 if self.args.data > 0 {
                     self.send(trial)?;
                     return Ok(Step::Going);
@@ -277,7 +274,7 @@ impl<'a> Trials<'a> {
             Event::Connection { event: ConnectionEvent::Disconnected, .. } if trial.closing => {
                 return Ok(Step::Ended);
             }
-            Event::Connection { event, .. } if is_end(*event) || self.connected > 0 => {
+            Event::Connection { event, .. } if is_end(*event) => {
                 return Err(lost(&self.target.ia, &self.target.peer(), *event));
             }
             // The event that ends the connection follows.

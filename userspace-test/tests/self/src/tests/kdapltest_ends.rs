@@ -265,7 +265,9 @@ fn second_signal(context: &Context) -> Result<()> {
 
 fn server_killed(context: &Context) -> Result<()> {
     let name = format!("lost the server at {}", context.server_address());
-    for arguments in ENDLESS {
+    // Is still connecting when the server is killed.
+    let connecting: &[&str] = &["transaction", "--eps", "200", "-n", "100000000"];
+    for arguments in ENDLESS.into_iter().chain([connecting]) {
         let at = place(context)?;
         let server = Running::server(&[], &at)?;
         let client = busy_client(context, arguments, &at)?;
