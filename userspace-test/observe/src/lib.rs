@@ -5,6 +5,7 @@
 pub mod count;
 pub mod ktap;
 pub mod threads;
+pub mod timers;
 pub mod trace;
 mod waiter;
 

@@ -16,6 +16,8 @@ const WAKE_UPS: &[&str] = &[
 
 const WORK: &[&str] = &["workqueue/workqueue_execute_start"];
 
+const TIMERS: &[&str] = &["timer/hrtimer_start", "timer/hrtimer_expire_entry"];
+
 const ENDPOINTS: &[&str] =
     &["kdapl/kdapl_ep_post", "kdapl/kdapl_ep_complete", "kdapl/kdapl_ep_state"];
 
@@ -32,6 +34,9 @@ pub struct Told {
     pub event: String,
     /// Thread that was running; 0 if it is not known.
     pub task: i32,
+    /// Time of `CLOCK_MONOTONIC` in nanoseconds, rounded down to a microsecond. 0 unless timers are
+    /// recorded.
+    pub time: u64,
     /// Fields as `name=value`, in order.
     fields: Vec<(String, String)>,
 }
@@ -43,7 +48,7 @@ impl Told {
         let mut words = text.split_whitespace();
         let event = words.next()?.trim_end_matches(':').into();
         let field = |word: &str| word.split_once('=').map(|(a, b)| (a.into(), b.into()));
-        Some(Self { event, task: 0, fields: words.map(field).collect::<Option<_>>()? })
+        Some(Self { event, task: 0, time: 0, fields: words.map(field).collect::<Option<_>>()? })
     }
 
     /// Returns the value of a field; empty if there is none.
@@ -132,7 +137,20 @@ impl Recording {
         Self::of(WORK)
     }
 
+    /// Records the high-resolution timers that are set and that expire, with the time.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub fn of_timers() -> Result<Self> {
+        Self::with_clock(TIMERS, "mono")
+    }
+
+    /// Records events with their order. It is the same on all CPUs, which a time is not.
     fn of(events: &'static [&'static str]) -> Result<Self> {
+        Self::with_clock(events, "counter")
+    }
+
+    fn with_clock(events: &'static [&'static str], clock: &str) -> Result<Self> {
         let root = PathBuf::from("/sys/kernel/tracing/instances");
         if !root.exists() {
             return skip("this kernel has no tracefs");
@@ -140,8 +158,7 @@ impl Recording {
         let folder = root.join(format!("kdapl-{}", std::process::id()));
         fs::create_dir(&folder).context("no trace instance")?;
         let recording = Self { folder, events };
-        // Order across CPUs matters, time does not.
-        fs::write(recording.folder.join("trace_clock"), "counter")?;
+        fs::write(recording.folder.join("trace_clock"), clock)?;
         for event in events {
             let enable = recording.folder.join("events").join(event).join("enable");
             if !enable.exists() {
@@ -179,7 +196,8 @@ impl Recording {
                 let task = head.split_once(" [").and_then(|(task, _)| task.rsplit_once('-'));
                 let task = task.and_then(|(_, pid)| pid.trim().parse().ok());
                 let told = Told::parse(told).with_context(|| line.to_string())?;
-                Ok(Told { task: task.with_context(|| line.to_string())?, ..told })
+                let task = task.with_context(|| line.to_string())?;
+                Ok(Told { task, time: nanoseconds(head).unwrap_or(0), ..told })
             })
             .collect()
     }
@@ -198,6 +216,12 @@ impl Recording {
         ensure!(is_whole(&text), "the trace buffer was too small");
         Ok(text)
     }
+}
+
+/// Returns the time at the end of the head of a line, which has seconds and microseconds.
+fn nanoseconds(head: &str) -> Option<u64> {
+    let (seconds, micros) = head.split_whitespace().last()?.split_once('.')?;
+    Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + micros.parse::<u64>().ok()? * 1000)
 }
 
 /// Returns the functions of work items in a trace that are in this module.
@@ -303,7 +327,7 @@ fn field(fields: &str, name: &str) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{functions_of, is_whole, Observer};
+    use super::{functions_of, is_whole, nanoseconds, Observer};
 
     const TEXT: &str = "\
 # tracer: nop
@@ -320,6 +344,12 @@ mod tests {
         assert!(is_whole(&format!("{head}48/48   #P:2\n")));
         assert!(!is_whole(&format!("{head}48/49   #P:2\n")));
         assert!(!is_whole("CPU:1 [LOST 7 EVENTS]\n"));
+    }
+
+    #[test]
+    fn time_has_seconds_and_microseconds() {
+        assert_eq!(nanoseconds("a thread-77 [001] d..2.   12.000034"), Some(12_000_034_000));
+        assert_eq!(nanoseconds("a thread-77 [001] d..2.   12"), None);
     }
 
     #[test]

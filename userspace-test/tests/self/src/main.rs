@@ -24,6 +24,7 @@ mod soak;
 mod software;
 mod tag;
 mod tests;
+mod timeouts;
 mod traffic;
 mod udapl;
 

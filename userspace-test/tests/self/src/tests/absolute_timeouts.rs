@@ -11,6 +11,7 @@ use crate::peer::Peer;
 use crate::raw;
 use crate::software::{number, software};
 use crate::threads::Worker;
+use crate::timeouts::TimedWaits;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;
@@ -57,15 +58,17 @@ fn past_time(context: &Context) -> Result<()> {
 
 fn future_time(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    // One timer of high resolution, one that waiters share.
+    let mut waits = TimedWaits::start()?;
+    // One timer of high resolution, one that waiters share at first.
     for time in [20 * MS, 400 * MS] {
         on_time(context.scaled(500 * MS), || {
             let until = Monotonic::after(time);
-            refused(evd.wait_until(until, 1), Type::TIMEOUT_EXPIRED)?;
+            waits.at(until, |until| refused(evd.wait_until(until, 1), Type::TIMEOUT_EXPIRED))?;
             let late = Monotonic::now().0.checked_sub(until.0);
             Ok(Duration::from_nanos(late.context("ended before its time")?))
         })?;
     }
+    waits.check()?;
     let waiting = evd.clone();
     let until = Monotonic::after(context.patience());
     let worker = Worker::start(move || number(waiting.wait_until(until, 1)))?;
@@ -82,10 +85,10 @@ fn cno_wait(context: &Context) -> Result<()> {
         cno.trigger()?;
         same("EVD", cno.wait_until(time)?, None)?;
     }
-    let until = Monotonic::after(20 * MS);
-    refused(cno.wait_until(until), Type::QUEUE_EMPTY)?;
-    ensure!(Monotonic::now() >= until, "ended before its time");
-    Ok(())
+    let mut waits = TimedWaits::start()?;
+    waits
+        .at(Monotonic::after(20 * MS), |until| refused(cno.wait_until(until), Type::QUEUE_EMPTY))?;
+    waits.check()
 }
 
 fn submit(context: &Context) -> Result<()> {

@@ -7,14 +7,15 @@ use crate::expect::{refused, refused_as, same};
 use crate::fork::{end_of, fork, kill};
 use crate::software::{number, software};
 use crate::threads::{tid, Worker};
+use crate::timeouts::TimedWaits;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Close, Error, Evd, EvdFlags, Event, Subtype, Type};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 tests! {
-    timeout_exact, 20, "A wait of ten milliseconds ends after ten milliseconds, not before and not much later";
-    short_timeouts, 20, "Waits of microseconds end after microseconds, and a wait of zero at once";
+    timeout_exact, 20, "A wait of ten milliseconds ends by a timer that is set to ten milliseconds after its begin";
+    short_timeouts, 20, "The timers of waits of microseconds are set to microseconds, and a wait of zero ends at once";
     timeout_after_longer_ones, 60, "A time-out is obeyed after longer ones that did not expire";
     takes_queued_event, 10, "A wait takes a queued event, even with a time-out of zero";
     threshold, 20, "A waiter with a threshold of N sleeps until N events are queued, and gets the first of them";
@@ -33,10 +34,15 @@ tests! {
 
 const MS: Duration = Duration::from_millis(1);
 
+/// Waits on an empty EVD.
+fn expires(evd: &Evd, time: Duration) -> Result<()> {
+    refused(evd.wait(Some(time), 1), Type::TIMEOUT_EXPIRED)
+}
+
 /// Waits on an empty EVD. Returns how much longer than `time` it took.
 fn overdue(evd: &Evd, time: Duration) -> Result<Duration> {
     let start = Instant::now();
-    refused(evd.wait(Some(time), 1), Type::TIMEOUT_EXPIRED)?;
+    expires(evd, time)?;
     let took = start.elapsed();
     ensure!(took >= time, "a wait of {time:?} ended after {took:?}");
     Ok(took - time)
@@ -59,20 +65,23 @@ pub fn on_time(late: Duration, mut wait: impl FnMut() -> Result<Duration>) -> Re
 
 fn timeout_exact(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    for _ in 0..context.count(5) {
-        on_time(context.scaled(3 * MS), || overdue(&evd, 10 * MS))?;
+    let mut waits = TimedWaits::start()?;
+    for _ in 0..context.count(20) {
+        waits.after(10 * MS, |time| expires(&evd, time))?;
     }
-    Ok(())
+    waits.check()
 }
 
 fn short_timeouts(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    for us in [1, 50, 300, 999] {
-        on_time(context.scaled(2 * MS), || overdue(&evd, Duration::from_micros(us)))
-            .with_context(|| format!("{us} us"))?;
+    expires(&evd, Duration::ZERO)?;
+    let mut waits = TimedWaits::start()?;
+    for _ in 0..context.count(20) {
+        for us in [1, 50, 300, 999] {
+            waits.after(Duration::from_micros(us), |time| expires(&evd, time))?;
+        }
     }
-    overdue(&evd, Duration::ZERO)?;
-    Ok(())
+    waits.check()
 }
 
 fn timeout_after_longer_ones(context: &Context) -> Result<()> {
