@@ -20,6 +20,7 @@ mod context;
 mod create;
 mod data;
 mod effects;
+mod endpoint;
 mod inner;
 mod keepalive;
 mod state;
@@ -45,6 +46,7 @@ pub(crate) use self::{
         Operands,
         Post, //
     },
+    endpoint::Ep,
     trace::TraceEntries,
 };
 
@@ -78,9 +80,13 @@ use self::{
         Preposted,
         Shares, //
     },
-    effects::{
-        PendingEffects,
-        EFFECTS, //
+    effects::PendingEffects,
+    endpoint::{
+        EpQp,
+        CONNECT,
+        FAILURE,
+        LAST_RECEIVE,
+        PEER_DISCONNECT, //
     },
     inner::{
         receives,
@@ -89,136 +95,3 @@ use self::{
     },
     teardown::PastLives,
 };
-use super::base::{
-    Freeing,
-    Object,
-    Objects, //
-};
-use crate::{
-    dat::prelude::*,
-    model::{
-        atomic::AtomicBool,
-        ep::{
-            Call,
-            Close,
-            ReadyGate, //
-        },
-        handle::{
-            Handle,
-            HandleKind, //
-        },
-    },
-    rdma::qp::Qp,
-    sys::{
-        census::Counted,
-        lock::SpinLockIrq, //
-    },
-};
-use kernel::{
-    sync::Mutex,
-    workqueue::{
-        DelayedWork,
-        Work, //
-    },
-};
-
-/// Work item of the connect timer.
-const CONNECT: u64 = 0;
-
-/// Work item that ends a connection whose QP failed.
-const FAILURE: u64 = 1;
-
-/// Work item that ends the receives of an Endpoint with a Shared Receive Queue.
-const LAST_RECEIVE: u64 = 4;
-
-/// Work item that ends a connection whose peer has disconnected.
-const PEER_DISCONNECT: u64 = 3;
-
-/// Queue pair of an Endpoint.
-type EpQp = Qp<Ep, super::evd::Evd>;
-
-/// An Endpoint.
-#[pin_data]
-pub(crate) struct Ep {
-    handle: Handle,
-    context: Arc<EpContext>,
-    /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
-    /// unconnected, and does nothing.
-    #[pin]
-    past_lives: Mutex<PastLives>,
-    /// QP that a reset is destroying. A thread that releases the Endpoint meanwhile waits for that,
-    /// but not for the rest of the reset, which allocates memory.
-    #[pin]
-    old_qp: Mutex<Option<Arc<EpQp>>>,
-    /// Receives that wait for a connection. A change of the PZ, the EVDs or the QP holds this lock,
-    /// too.
-    #[pin]
-    preposted: Mutex<Preposted>,
-    #[pin]
-    inner: SpinLockIrq<Inner>,
-    #[pin]
-    timer: DelayedWork<Ep, CONNECT>,
-    #[pin]
-    failure: DelayedWork<Ep, FAILURE>,
-    #[pin]
-    peer_disconnect_work: DelayedWork<Ep, PEER_DISCONNECT>,
-    #[pin]
-    last_receive_work: DelayedWork<Ep, LAST_RECEIVE>,
-    /// The driver has not reported yet that the QP has taken its last receive from the SRQ.
-    awaits_last_receive: AtomicBool,
-    #[pin]
-    effects_work: Work<Ep, EFFECTS>,
-    _counted: Counted,
-}
-
-impl Ep {
-    /// Returns the handle.
-    pub(in crate::dat) fn handle(&self) -> u64 {
-        self.handle.into_raw()
-    }
-
-    /// Implements `dat_ep_disconnect`. Succeeds without an event if the Endpoint is not connected,
-    /// or already disconnected.
-    ///
-    /// On an unconnected Endpoint it flushes the receives that are posted, which returns their
-    /// buffers to the consumer.
-    ///
-    /// Context: process; sleeps.
-    pub(crate) fn disconnect(self: &Arc<Self>, close: Close) -> DatResult {
-        self.await_acknowledgement();
-        self.feed(Call::Disconnect(close), None)
-    }
-
-    /// Implements `kdapl_ep_ready`: opens the ready gate that the connect or the accept has closed.
-    /// Events that the gate holds back are reported, ESTABLISHED first. Has no effect if the gate
-    /// is open.
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE unless the Endpoint connects, accepts or is connected.
-    pub(crate) fn ready(self: &Arc<Self>) -> DatResult {
-        let open = |inner: &mut Inner| inner.connection.gate = ReadyGate::Open;
-        self.feed_with_change(Call::Ready.into(), None, open)
-    }
-
-    /// Returns the error for a device that was removed.
-    fn gone() -> DatError {
-        DatError::new(Kind::InsufficientResources, Subtype::ResourceDevice)
-    }
-}
-
-impl Object for Ep {
-    const KIND: HandleKind = HandleKind::Ep;
-    const INVALID: Subtype = Subtype::InvalidHandleEp;
-
-    fn free(eps: &Objects<Self>, handle: u64) -> DatResult {
-        Self::free_handle(eps, handle)
-    }
-
-    /// Ends the Endpoint. Posted DTOs are dropped without events. The peer is disconnected.
-    fn shutdown(self: &Arc<Self>, freeing: Freeing<'_, Self>) {
-        self.end(freeing);
-    }
-}

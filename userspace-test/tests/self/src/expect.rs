@@ -53,6 +53,26 @@ pub fn errno<T: Debug>(result: Result<T, Error>, expected: i32) -> Result<()> {
     }
 }
 
+/// Checks that a system call failed with this errno.
+pub fn failed_with<T, E: Into<anyhow::Error>>(
+    what: &str,
+    outcome: Result<T, E>,
+    expected: i32,
+) -> Result<()> {
+    let Err(error) = outcome.map_err(Into::into) else { bail!("{what} succeeds") };
+    let found = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    same(what, found, Some(expected)).map_err(|other| error.context(other))
+}
+
+/// Checks that an action failed with an error that says `text`.
+pub fn fails_saying<T>(text: &str, outcome: Result<T>) -> Result<()> {
+    match outcome {
+        Ok(_) => bail!("expected an error that says '{text}'"),
+        Err(error) if format!("{error:#}").contains(text) => Ok(()),
+        Err(error) => Err(error.context(format!("the error does not say '{text}'"))),
+    }
+}
+
 /// Checks that `event` is this connection event.
 pub fn connection(event: &Event, expected: ConnectionEvent) -> Result<()> {
     if event.kind() != EventKind::Connection(expected) {

@@ -11,7 +11,7 @@ use super::tests;
 use super::user_limits::held;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::same;
+use crate::expect::{fails_saying, same};
 use crate::harness::skip;
 use crate::machine::{command, DeviceGuard, KernelLog};
 use anyhow::{ensure, Context as _, Result};
@@ -134,7 +134,7 @@ fn later_ones_work(context: &Context, leak: &Leak) -> Result<()> {
     disguise.set("call_back", 1)?;
     (leak.work)(context).with_context(|| format!("after the leak of a {}", leak.kind.1))?;
     let_go(disguise)?;
-    ensure!(command("rmmod kdapl").is_err(), "the module was unloaded");
+    fails_saying("in use", command("rmmod kdapl"))?;
     (leak.work)(context)
 }
 

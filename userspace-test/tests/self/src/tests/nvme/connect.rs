@@ -3,7 +3,7 @@
 
 use super::{each, STOCK_HOST};
 use crate::context::Context;
-use crate::expect::same;
+use crate::expect::{failed_with, same};
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
@@ -90,7 +90,8 @@ fn unknown_subsystem(context: &Context) -> Result<()> {
     let target = Target::new(context)?;
     let controller = target.connect("")?;
     let disk = controller.disk(context)?;
-    ensure!(target.connect_to("nqn.2026-11.test:nothing", "").is_err(), "it is connected");
+    let unknown = target.connect_to("nqn.2026-11.test:nothing", "");
+    failed_with("a connect to an unknown subsystem", unknown, libc::EIO)?;
     disk.write(0, &[9; 4096])?;
     same("byte", disk.read(0, 512)?[0], 9)
 }
@@ -143,7 +144,7 @@ fn refused_ports(context: &Context) -> Result<()> {
     for address in [address, any] {
         target.address = address;
         target.stop_listening();
-        ensure!(target.listen().is_err(), "a port at {address} is enabled");
+        failed_with(&format!("a port at {address}"), target.listen(), libc::ENODEV)?;
     }
     target.stop_listening();
     target.address = good;

@@ -4,7 +4,7 @@
 use super::io::run;
 use super::{connect, each};
 use crate::context::Context;
-use crate::expect::same;
+use crate::expect::{failed_with, same};
 use crate::machine::{self, KernelLog};
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
@@ -46,11 +46,7 @@ fn queues(context: &Context) -> Result<()> {
 
 /// Connects with options that must fail with this errno.
 fn fails_with(target: &Target, options: &str, errno: i32) -> Result<()> {
-    let Err(error) = target.connect_by(options) else {
-        anyhow::bail!("'{options}' is connected");
-    };
-    let errno_of = |error: &anyhow::Error| error.downcast_ref::<std::io::Error>()?.raw_os_error();
-    same("errno", errno_of(&error), Some(errno)).with_context(|| options.to_string())
+    failed_with(options, target.connect_by(options), errno)
 }
 
 fn refused(context: &Context) -> Result<()> {

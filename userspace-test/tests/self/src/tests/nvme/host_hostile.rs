@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::{connection, done, same};
+use crate::expect::{connection, done, failed_with, same};
 use crate::machine::KernelLog;
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
@@ -97,7 +97,11 @@ impl Fake {
 }
 
 /// Lets the host connect to a target of this process, which must fail. Returns the host's messages.
-fn attack(context: &Context, answer: impl FnOnce(&Port) -> Result<()>) -> Result<String> {
+fn attack(
+    context: &Context,
+    errno: i32,
+    answer: impl FnOnce(&Port) -> Result<()>,
+) -> Result<String> {
     let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
     let good = target.connect("")?;
     let disk = good.disk(context)?;
@@ -114,7 +118,7 @@ fn attack(context: &Context, answer: impl FnOnce(&Port) -> Result<()>) -> Result
     });
     fs::write(ADMIN_TIMEOUT, before.trim())?;
     answered.with_context(|| format!("the host: {outcome:?}"))?;
-    ensure!(outcome.is_err(), "the host is connected");
+    failed_with("a connect to the hostile target", outcome, errno)?;
     disk.write(0, &[0x5a; 8192])?;
     same("byte of the good connection", disk.read(4096, 512)?[0], 0x5a)?;
     same("state of the good connection", good.attribute("state")?.as_str(), "live")?;
@@ -124,22 +128,23 @@ fn attack(context: &Context, answer: impl FnOnce(&Port) -> Result<()>) -> Result
 /// As [`attack`]. Afterwards the host's messages have `message`.
 fn reported(
     context: &Context,
+    errno: i32,
     message: &str,
     answer: impl FnOnce(&Port) -> Result<()>,
 ) -> Result<()> {
-    let text = attack(context, answer)?;
+    let text = attack(context, errno, answer)?;
     ensure!(text.contains(message), "'{message}' is not in:\n{text}");
     Ok(())
 }
 
 fn rejected(context: &Context) -> Result<()> {
-    reported(context, "queue 0 was rejected: status 6", |port| {
+    reported(context, libc::ECONNREFUSED, "queue 0 was rejected: status 6", |port| {
         Ok(port.listener.request(context)?.reject(&[0, 0, 6, 0])?)
     })
 }
 
 fn refuses_connect(context: &Context) -> Result<()> {
-    reported(context, "Connect", |port| {
+    reported(context, libc::EIO, "Connect", |port| {
         let fake = Fake::new(context, port)?;
         fake.respond(context, fake.command_id(), REFUSED, 16)?;
         end_of(context, &fake)
@@ -152,18 +157,18 @@ fn end_of(context: &Context, fake: &Fake) -> Result<()> {
 }
 
 fn silent(context: &Context) -> Result<()> {
-    reported(context, "a command of queue 0 has timed out", |port| {
+    reported(context, libc::EIO, "a command of queue 0 has timed out", |port| {
         let fake = Fake::new(context, port)?;
         end_of(context, &fake)
     })
 }
 
 fn vanishes(context: &Context) -> Result<()> {
-    attack(context, |port| Fake::new(context, port).map(drop)).map(drop)
+    attack(context, libc::EIO, |port| Fake::new(context, port).map(drop)).map(drop)
 }
 
 fn unknown_command(context: &Context) -> Result<()> {
-    reported(context, "a response has no command", |port| {
+    reported(context, libc::EIO, "a response has no command", |port| {
         let fake = Fake::new(context, port)?;
         // Another generation of the tag, a tag without a command, and one beyond the queue.
         let id = fake.command_id();
@@ -175,7 +180,7 @@ fn unknown_command(context: &Context) -> Result<()> {
 }
 
 fn answers_twice(context: &Context) -> Result<()> {
-    reported(context, "a response has no command", |port| {
+    reported(context, libc::EIO, "a response has no command", |port| {
         let fake = Fake::new(context, port)?;
         // A success: after a refusal the host might end the queue before the second one.
         fake.respond(context, fake.command_id(), 0, 16)?;
@@ -185,7 +190,7 @@ fn answers_twice(context: &Context) -> Result<()> {
 }
 
 fn short_response(context: &Context) -> Result<()> {
-    reported(context, "a response is short", |port| {
+    reported(context, libc::EIO, "a response is short", |port| {
         let fake = Fake::new(context, port)?;
         fake.respond(context, fake.command_id(), 0, 12)?;
         end_of(context, &fake)
@@ -193,7 +198,7 @@ fn short_response(context: &Context) -> Result<()> {
 }
 
 fn foreign_key(context: &Context) -> Result<()> {
-    attack(context, |port| {
+    attack(context, libc::EIO, |port| {
         let fake = Fake::new(context, port)?;
         let [.., k0, k1, k2, k3, _] = *fake.command.first_chunk::<40>().expect("a command");
         let key = u32::from_le_bytes([k0, k1, k2, k3]);
