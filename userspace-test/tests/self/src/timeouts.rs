@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Compares the time-outs of waits with the timers that the kernel sets for them.
 //!
-//! A thread runs after its timer as soon as the machine has a processor for it. So the time at which
-//! a wait returns says little on a busy machine; the time to which its timer is set is exact.
+//! A thread runs after its timer as soon as the machine has a processor for it. So the time at
+//! which a wait returns says little on a busy machine; the time to which its timer is set is exact.
 
 use crate::expect::same;
 use crate::trace::Recording;
