@@ -52,7 +52,7 @@ pub(crate) struct Connections {
     segments: u32,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
-    /// Connects that wait for an Endpoint, and when they began.
+    /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: KVVec<(RailId, Hello, u64)>,
     /// Milliseconds at the last tick.
     now: u64,
@@ -122,10 +122,19 @@ impl Connections {
         Some(id)
     }
 
-    /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
+    /// Lets a connect wait for an Endpoint. One that has waited before keeps its turn. Returns
+    /// whether there was memory for that.
     fn postpone(&mut self, connect: (RailId, Hello, u64)) -> bool {
         self.short = true;
-        self.postponed.push(connect, GFP_KERNEL).is_ok()
+        let (_, _, since) = connect;
+        let place = self
+            .postponed
+            .partition_point(|(_, _, other)| *other <= since);
+        let room = self.postponed.reserve(1, GFP_KERNEL).is_ok();
+        room && self
+            .postponed
+            .insert_within_capacity(place, connect)
+            .is_ok()
     }
 
     /// Returns the address of a peer.

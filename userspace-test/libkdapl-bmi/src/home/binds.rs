@@ -37,6 +37,16 @@ pub(super) enum Step {
     Unbind(Rmr),
 }
 
+impl Step {
+    /// Returns the number of bytes that are bound.
+    fn length(&self) -> usize {
+        match self {
+            Self::Bind(bind) => bind.segment.length as usize,
+            Self::Unbind(_) => 0,
+        }
+    }
+}
+
 /// Steps of a rail.
 #[derive(Default)]
 struct Queue {
@@ -75,9 +85,11 @@ impl DatHome {
         {
             let Some((op, step)) = queue.waiting.pop_front() else { return };
             queue.outstanding += 1;
+            let length = step.length();
             if let Err(error) = self.post_bind(rail, op, &ep, step) {
-                if error.kind() == Some(Type::LENGTH_ERROR) && self.binds.longest > PAGE {
-                    self.binds.longest /= 2;
+                if error.kind() == Some(Type::LENGTH_ERROR) && length > PAGE {
+                    // Other binds of the same length may have failed before.
+                    self.binds.longest = self.binds.longest.min((length / 2).max(PAGE));
                     self.too_long(op);
                 }
                 self.bind_ended(rail, op, false);

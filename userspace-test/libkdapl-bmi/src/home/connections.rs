@@ -24,7 +24,7 @@ pub(crate) struct Connections {
     /// Addresses to which this side connects, or from which a peer has connected.
     pub(crate) addresses: FxHashMap<PeerId, SocketAddr>,
     timeout: Duration,
-    /// Connects that wait for an Endpoint, and when they began.
+    /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: VecDeque<(RailId, Hello, Instant)>,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
@@ -74,6 +74,14 @@ impl Connections {
         self.by_ep.remove(&handle);
         Some(handle)
     }
+
+    /// Lets a connect wait for an Endpoint. One that has waited before keeps its turn.
+    fn postpone(&mut self, connect: (RailId, Hello, Instant)) {
+        self.short = true;
+        let (_, _, since) = &connect;
+        let place = self.postponed.partition_point(|(_, _, other)| other <= since);
+        self.postponed.insert(place, connect);
+    }
 }
 
 impl DatHome {
@@ -106,12 +114,16 @@ impl DatHome {
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
+        self.connect_since(rail, hello, Instant::now());
+    }
+
+    /// Connects, or lets a connect that began at a time wait for an Endpoint.
+    fn connect_since(&mut self, rail: RailId, hello: &Hello, since: Instant) {
         match self.try_connect(rail, hello) {
             Ok(()) => {}
             Err(Error::NoMemory) => {
                 self.free_ep(rail);
-                self.connections.postponed.push_back((rail, *hello, Instant::now()));
-                self.connections.short = true;
+                self.connections.postpone((rail, *hello, since));
             }
             Err(error) => self.close_rail(rail, Some(error)),
         }
@@ -209,8 +221,8 @@ impl DatHome {
             event => reason(event),
         };
         self.close_rail(rail, reason);
-        if let Some((rail, hello, _)) = self.connections.postponed.pop_front() {
-            self.begin_connect(rail, &hello);
+        if let Some((rail, hello, since)) = self.connections.postponed.pop_front() {
+            self.connect_since(rail, &hello, since);
         }
     }
 }
