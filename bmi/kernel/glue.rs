@@ -47,7 +47,7 @@ pub(crate) fn without_io<T>(with: impl FnOnce() -> T) -> T {
 /// Work item that lets an instance know the time, until it is dropped.
 pub(crate) struct Ticker {
     work: NonNull<c_void>,
-    /// What the work item has a pointer to.
+    /// The work item has a pointer to it.
     _shared: Arc<Shared>,
 }
 

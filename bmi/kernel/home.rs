@@ -85,7 +85,7 @@ pub(crate) struct Request {
     pub(crate) work: Work,
 }
 
-/// What all connections share.
+/// Objects that all connections share.
 pub(crate) struct Adapter {
     pub(crate) pz: Pz,
     /// All events: completions, connections, requests of peers.

@@ -52,7 +52,7 @@ const EVENTS: u32 = 1024;
 /// Length of the queue for asynchronous errors.
 const ASYNC_EVENTS: u32 = 16;
 
-/// What the calls share.
+/// The part of an instance that its calls share.
 #[pin_data]
 pub(crate) struct Shared {
     #[pin]
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     start: Instant<Monotonic>,
 }
 
-/// What the lock of the instance protects.
+/// State under the lock of the instance.
 pub(crate) struct Inner {
     pub(crate) state: State,
     /// Memory of `bmi_memalloc()`, by its start.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The Rust program of README.md, which has all that follows the next line.
 // ---
-use libkdapl::{Buffer, Close, EvdFlags, Ia, Privileges};
+use libkdapl::{Buffer, Close, EpState, EvdFlags, Ia, Privileges};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -13,6 +13,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let memory = ia.register(&pz, Buffer::new(4096)?, Privileges::LOCAL_READ)?;
     ep.connect(address, 7176, None, b"")?;
     println!("{}", evd.wait(None, 1)?.0); // ESTABLISHED
+    assert_eq!(
+        ep.status()?.state,
+        EpState::Connected,
+        "does kdapl-receive run there?"
+    );
     memory.buffer().write(0, b"hello");
     ep.post_send(&[memory.segment(0, 5)], 1, Default::default())?;
     println!("{}", evd.wait(None, 1)?.0); // the send is complete

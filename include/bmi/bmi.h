@@ -234,7 +234,7 @@ int BMI_test(bmi_op_id_t id, int *outcount, bmi_error_code_t *error_code, bmi_si
 int BMI_testsome(int incount, bmi_op_id_t *id_array, int *outcount, int *index_array,
 		 bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		 void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);
-/* Of any operations of a context. */
+/* Tests the operations of a context. */
 int BMI_testcontext(int incount, bmi_op_id_t *out_id_array, int *outcount,
 		    bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		    void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);

@@ -144,12 +144,12 @@ static inline int bmi_post_recv(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t src
 int bmi_test(struct bmi *bmi, bmi_op_id_t id, int *outcount, bmi_error_code_t *error_code,
 	     bmi_size_t *actual_size, void **user_ptr, int max_idle_time_ms,
 	     bmi_context_id context_id);
-/* Of several operations. index_array has their positions. Ids that are 0 are skipped. */
+/* Tests several operations. index_array has their positions. Ids that are 0 are skipped. */
 int bmi_testsome(struct bmi *bmi, int incount, bmi_op_id_t *id_array, int *outcount,
 		 int *index_array, bmi_error_code_t *error_code_array,
 		 bmi_size_t *actual_size_array, void **user_ptr_array, int max_idle_time_ms,
 		 bmi_context_id context_id);
-/* Of any operations of a context. */
+/* Tests the operations of a context. */
 int bmi_testcontext(struct bmi *bmi, int incount, bmi_op_id_t *out_id_array, int *outcount,
 		    bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		    void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);

@@ -14,7 +14,7 @@ MODULE_PARM_DESC(user_adapters, "Adapters that one user may have open (default: 
 
 static unsigned int user_objects = 262144;
 module_param(user_objects, uint, 0644);
-MODULE_PARM_DESC(user_objects, "Objects and pending connection requests of one user (default: 262144)");
+MODULE_PARM_DESC(user_objects, "Objects, pending connection requests and waiting io_uring commands of one user (default: 262144)");
 
 static unsigned int user_service_points = 4096;
 module_param(user_service_points, uint, 0644);

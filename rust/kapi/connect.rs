@@ -56,7 +56,7 @@ fn prepare(adapter: &Adapter, arguments: &ConnectArguments, data: &Data) -> DatR
 /// # Errors
 ///
 /// INVALID_PARAMETER (time-out) for a time-out of 0.
-fn patience(timeout: u32) -> DatResult<Deadline> {
+fn connect_deadline(timeout: u32) -> DatResult<Deadline> {
     match timeout {
         0 => Err(DatError::Invalid(Arg::Timeout)),
         micros => Ok(deadline(micros)),
@@ -79,7 +79,7 @@ export! {
         let remote = address(&remote)?;
         let arguments = ConnectArguments {
             private_data_size: size(private_data_size)?,
-            deadline: patience(timeout),
+            deadline: connect_deadline(timeout),
             qos,
             flags,
             gate: ReadyGate::Open,
@@ -102,7 +102,7 @@ export! {
             .ia.get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
         let arguments = ConnectArguments {
             private_data_size: size(private_data_size)?,
-            deadline: patience(timeout),
+            deadline: connect_deadline(timeout),
             qos,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
             gate: ReadyGate::Open,
@@ -123,7 +123,7 @@ export! {
         let remote = address(&remote)?;
         let arguments = ConnectArguments {
             private_data_size: size(private_data_size)?,
-            deadline: patience(timeout),
+            deadline: connect_deadline(timeout),
             qos: bindings::DAT_QOS_BEST_EFFORT,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
             gate: ReadyGate::Open,

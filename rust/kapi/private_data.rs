@@ -25,7 +25,7 @@ use crate::{
 };
 use kernel::ffi::c_void;
 
-/// PrivateDataBuffer of the caller. Its size is another argument of the call.
+/// Buffer of the caller for private data. Its size is another argument of the call.
 ///
 /// # Invariants
 ///

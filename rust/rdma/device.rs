@@ -40,8 +40,7 @@ pub(crate) const NAME_LEN: usize = bindings::KDAPL_NAME_MAX as usize;
 /// Upper limit for the length of a completion queue.
 ///
 /// Drivers allocate an array beside the queue with `kmalloc()`: bnxt_re 72 bytes for each entry,
-/// cxgb4
-/// 128. The kernel warns of a request above 4 MiB as of a bug.
+/// cxgb4 128. The kernel warns of a request above 4 MiB as of a bug.
 const MAX_CQE: u32 = 32_768;
 
 /// Receiver of the notification that a device is being removed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! MappedPages that the kernel shares with processes through `mmap` of `/dev/kdapl`.
+//! Pages that the kernel shares with processes through `mmap` of `/dev/kdapl`.
 
 use super::user::{
     FixedCharge,
@@ -89,7 +89,7 @@ impl SharedPage {
     }
 }
 
-/// MappedPages of a ring, and the user's charge for them. Each mapping has a reference.
+/// Pages of a ring, and the user's charge for them. Each mapping has a reference.
 struct MappedPages {
     ring: SharedPage,
     events: SharedPage,

@@ -33,7 +33,7 @@ use kdapl_bindings as uapi;
 /// # Errors
 ///
 /// INVALID_PARAMETER (time-out) for a duration of 0.
-fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64) -> DatResult<Deadline> {
+fn connect_deadline(hdr: &uapi::kdapl_hdr, timeout_ns: u64) -> DatResult<Deadline> {
     match timeout_ns {
         0 if hdr.flags & ABSOLUTE == 0 => Err(DatError::Invalid(Arg::Timeout)),
         time => Ok(deadline(hdr, time)),
@@ -62,7 +62,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
     zero(message.pad)?;
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
-        deadline: patience(&message.hdr, message.timeout_ns),
+        deadline: connect_deadline(&message.hdr, message.timeout_ns),
         qos: message.qos,
         flags: message.flags,
         gate: ready_gate(&message.hdr),
@@ -79,7 +79,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
 pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_connect) -> CallResult {
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
-        deadline: patience(&message.hdr, message.timeout_ns),
+        deadline: connect_deadline(&message.hdr, message.timeout_ns),
         qos: message.qos,
         flags: 0,
         gate: ready_gate(&message.hdr),
@@ -100,7 +100,7 @@ pub(super) fn common_connect(
     zero(message.pad)?;
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
-        deadline: patience(&message.hdr, message.timeout_ns),
+        deadline: connect_deadline(&message.hdr, message.timeout_ns),
         qos: uapi::KDAPL_QOS_BEST_EFFORT,
         flags: 0,
         gate: ready_gate(&message.hdr),

@@ -8,6 +8,10 @@
 //!   counted.
 //! * An Endpoint that disconnects reports its last event after all its completions, even if no
 //!   thread waits for them.
+//! * An Endpoint holds receives or events back until an event of this EVD has been reported
+//!   (`ep/connect/held_receives.rs`).
+//! * An Endpoint has asked for reports of the receives that the consumer takes
+//!   ([`ReceiveReports`](super::receives::ReceiveReports)).
 //!
 //! It also drains if some completions wake no waiter ([`WakeMode::Unsignalled`]). Only the
 //! completion itself says whether it wakes, and the completion callback must not poll.

@@ -144,8 +144,8 @@ take_lock() { # NAME
 
 release_lock() { exec {lock_fd}>&-; }
 
-# Prints the number of runnable threads for each processor, now or over the last minute, rounded up: 1 on
-# an idle machine. Time limits grow with it.
+# Prints the number of runnable threads for each processor, now or over the last minute, rounded up:
+# 1 on an idle machine. Time limits grow with it.
 runnable_per_processor() {
 	awk -v processors="$(nproc)" '{ split($4, now, "/"); threads = $1 > now[1] ? $1 : now[1]
 		each = threads / processors; print (each > 1 ? int(each + 0.999) : 1) }' /proc/loadavg

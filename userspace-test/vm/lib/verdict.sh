@@ -9,7 +9,8 @@ splat="$splat|possible .* detected|suspicious RCU|inconsistent lock state|INFO: 
 splat="$splat|refcount_t:|unreferenced object|sleeping function called|scheduling while atomic|list_(add|del) corruption|soft lockup"
 splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmemleak has given up)"
 
-# Removes the times of messages, and known complaints about other code, each from its headline to the end of its stack:
+# Removes the times of messages, and known complaints about other code, each from its headline to
+# the end of its stack:
 #
 #   - User-mode Linux: a starting second processor frees memory before RCU knows the processor.
 #   - siw takes the callback lock of a socket with soft interrupts on. lockdep reports it when a siw
@@ -22,9 +23,9 @@ splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmeml
 #     listener has just gone, and when a peer answers before siw_connect() has returned.
 #   - siw's worker reads from a socket without its lock.
 #   - A failed test of kdapl_ktest: kdapl-selftest reports it, unless it repeats the test.
-#   - Soft-RoCE's rxe_resp_queue_pkt() queues a packet, which has its only reference to the queue pair, and
-#     then starts the queue pair's task. If the queue pair is reset and destroyed between the two,
-#     the task is freed. Debian's kernel has both functions in rxe_xmit_packet().
+#   - Soft-RoCE's rxe_resp_queue_pkt() queues a packet, which has its only reference to the queue
+#     pair, and then starts the queue pair's task. If the queue pair is reset and destroyed between
+#     the two, the task is freed. Debian's kernel has both functions in rxe_xmit_packet().
 #   - Soft-RoCE takes a repeated acknowledgement amid the answers to an RDMA read for the end of the
 #     read: see docs/drivers.md, "Soft-RoCE ends an RDMA read too early".
 without_known_complaints() {
@@ -47,8 +48,8 @@ without_known_complaints() {
 		s{^(=+\nBUG: KASAN: slab-use-after-free in (?:.*\n)*?=+\n)}
 			{my $all = $1; $all =~ /^Allocated by .*\n(?: .*\n)*? siw_cep_alloc\+/m && $all =~ /^Freed by .*\n(?: .*\n)*? siw_\w+\+/m
 			|| $all =~ /^ (?:rxe_sched_task|_raw_spin_unlock_irqrestore)\+.*\n(?: \? .*\n)* rxe_rcv\+(?:.*\n)*?Allocated by .*\n(?: .*\n)*? create_qp\+/m ? "" : $all}gme;
-		s{^(WARNING: drivers\/infiniband\/sw\/rxe\/rxe_task\.c:\d+ at rxe_sched_task\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
-			{my $all = $1; $all =~ /^ <TASK>\n rxe_(?:rcv|resp_queue_pkt|xmit_packet)\+/m ? "" : $all}gme;
+		s{^(WARNING: drivers\/infiniband\/sw\/rxe\/rxe_task\.c:\d+ at rxe_sched_task\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n))}
+			{my $all = $1; $all =~ /^ (?:<TASK>\n |\[<[0-9a-f]+>\] \? )rxe_(?:rcv|resp_queue_pkt|xmit_packet)\+/m ? "" : $all}gme;
 		s{^WARNING: drivers\/infiniband\/sw\/rxe\/rxe_comp\.c:\d+ at rxe_completer\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}{}gm;
 	'
 }

@@ -18,7 +18,7 @@
  * @port_active: out: 1 if the port is up
  * @flags: out: KDAPL_DEVICE_*
  *
- * Needs no open IA, unlike all other messages except KDAPL_IA_OPEN.
+ * Needs no open IA, like KDAPL_PORT_GET, KDAPL_IA_STAT, KDAPL_IA_OPEN and KDAPL_URING_CANCEL.
  */
 struct kdapl_device {
 	struct kdapl_hdr hdr;

@@ -153,7 +153,7 @@ impl Scratch {
             None => {
                 let new = || Memory::new(&adapter.ia, &adapter.pz, length.next_power_of_two());
                 new().or_else(|_| {
-                    // What is kept may be what is missing.
+                    // The memory that is kept for reuse may be the memory that is missing.
                     self.0.clear();
                     new()
                 })

@@ -25,7 +25,7 @@ impl Past {
     }
 
     /// Stores a program that is about to run.
-    /// If the folder is not writable.
+    ///
     /// # Errors
     /// If the folder cannot be written to.
     pub fn record(&mut self, program: &Program) -> Result<()> {

@@ -145,23 +145,20 @@ impl World {
         if event.is_none() {
             return Some(false);
         }
-        assert!(limit > 0, "taken behind a disable");
+        assert!(limit > 0, "taken after a disable");
         let before = self.running.fetch_add(1, Ordering::SeqCst);
         drop(policy);
         assert!(
             before < limit,
             "more upcalls at once than the policy allows"
         );
-        assert!(
-            !self.gone.load(Ordering::SeqCst),
-            "called behind a teardown"
-        );
+        assert!(!self.gone.load(Ordering::SeqCst), "called after a teardown");
         self.called.fetch_add(1, Ordering::SeqCst);
         // Lets another upcall start.
         thread::yield_now();
         assert!(
             !self.gone.load(Ordering::SeqCst),
-            "still there behind a teardown"
+            "still there after a teardown"
         );
         self.running.fetch_sub(1, Ordering::SeqCst);
         Some(true)
@@ -304,7 +301,7 @@ fn a_short_disable_loses_no_event() {
 }
 
 #[test]
-#[should_panic(expected = "taken behind a disable")]
+#[should_panic(expected = "taken after a disable")]
 fn a_runner_that_checks_without_the_lock_takes_an_event_after_a_disable() {
     disabled_during_arrivals(Flaw::StaysUnlocked);
 }
@@ -324,7 +321,7 @@ fn no_upcall_follows_a_teardown() {
 }
 
 #[test]
-#[should_panic(expected = "behind a teardown")]
+#[should_panic(expected = "after a teardown")]
 fn a_teardown_that_does_not_wait_is_followed_by_an_upcall() {
     torn_down(Flaw::WaitsForNobody);
 }

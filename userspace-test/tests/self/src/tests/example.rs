@@ -12,7 +12,7 @@ use std::process::Command;
 tests! {
     readme_programs, 60,
         "The programs of README.md, in Rust and C, exchange a word and print what README.md shows";
-    readme_arguments, 60, "The programs of README.md say what is wrong with their arguments";
+    readme_arguments, 60, "The programs of README.md say what is wrong with their arguments, and that nobody listens";
     c_program, 60, "The C example of docs/ioctl.md prints the lines that it shows, on both sides";
 }
 
@@ -54,6 +54,8 @@ fn readme_arguments(context: &Context) -> Result<()> {
     refuses(context, "kdapl-hello", &[], "which device?")?;
     refuses(context, "kdapl-hello", &[device], "which address?")?;
     refuses(context, "kdapl-hello", &[device, "10.7.0"], "AddrParseError(Ip)")?;
+    let server = context.server_address().to_string();
+    refuses(context, "kdapl-hello", &[device, &server], "does kdapl-receive run there?")?;
     refuses(context, "kdapl-receive", &[], "usage: ")?;
     refuses(context, "kdapl-receive", &["nothing0"], "dat_ia_open(")
 }

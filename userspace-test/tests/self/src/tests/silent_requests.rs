@@ -35,7 +35,7 @@ const ROUNDS: u32 = 20;
 const UNSIGNALLED: u32 = 15;
 
 /// Longest time of an end without requests that fail: a peer's disconnect waits for
-/// acknowledgements for 40 ms.
+/// acknowledgements for 100 ms.
 const PROMPT: Duration = Duration::from_millis(1_500);
 
 fn pair(context: &Context) -> Result<Pair> {

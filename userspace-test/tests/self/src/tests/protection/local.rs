@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a post may do with memory of its own side, through a context.
+//! Rights of a post to memory of its own side, by context.
 
 use super::remote::{self, Open, Opened, Place};
 use super::stage::{Scene, Stage, LOCAL};
@@ -37,7 +37,7 @@ const COLUMNS: [Column; 8] = [
     Column::CmpSwap,
 ];
 
-/// What DAT says of a cell.
+/// Result of a cell, by DAT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cell {
     /// The operation succeeds.

@@ -42,7 +42,7 @@ pub enum Place {
     Nothing,
 }
 
-/// What DAT says of a cell.
+/// Result of a cell, by DAT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cell {
     /// The operation succeeds.
@@ -53,7 +53,7 @@ pub enum Cell {
     None,
 }
 
-/// Whose context it is.
+/// Owner of a context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Validity {
     /// Of an LMR of the Endpoint's PZ, or of an RMR that is bound there.

@@ -23,7 +23,7 @@ tests! {
     mapped_copies, 20, "Mappings of events that are split, moved and inherited by a child count until the last part is unmapped";
 }
 
-/// What the limit counts.
+/// Name of the limit's account.
 const ITEM: &str = "module_memory_kb";
 
 fn limited(context: &Context) -> Result<()> {
