@@ -128,8 +128,8 @@ impl Ep {
             | Phase::Connected(_)
             | Phase::Draining
             | Phase::Flushing(_)
-            | Phase::Disconnected
-            | Phase::Freed => {}
+            | Phase::Disconnected => {}
+            Phase::Freed => inner.parts.life_ended(),
         }
         if now && !before {
             self.context.connection_began();

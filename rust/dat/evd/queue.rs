@@ -14,7 +14,10 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
-        atomic::AtomicU32,
+        atomic::{
+            AtomicBool,
+            AtomicU32, //
+        },
         direct_event::DirectEvent,
         event::{
             AsyncEvent,
@@ -69,6 +72,8 @@ pub(super) struct EventQueue {
     pub(super) mapped: Mapped,
     /// Number of [`ReceiveReports`](super::ReceiveReports).
     pub(super) receive_reports: Atomic<i32>,
+    /// Completions in the spill may have lost their events: an Endpoint was freed or reset.
+    pub(super) has_ended_lives: AtomicBool,
 }
 
 impl EventQueue {
@@ -81,6 +86,7 @@ impl EventQueue {
             pending: PendingEvents::none(),
             mapped: Mapped::new(),
             receive_reports: Atomic::new(0),
+            has_ended_lives: AtomicBool::new(false),
         })
     }
 }

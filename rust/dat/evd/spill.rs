@@ -256,9 +256,21 @@ impl Evd {
         drop(unneeded);
     }
 
+    /// Notes that an Endpoint was freed or reset, after its state has changed: the next
+    /// [`Evd::drain_fully`] removes its completions from the spill.
+    ///
+    /// Context: any.
+    pub(in crate::dat) fn life_ended(&self) {
+        self.queue.has_ended_lives.swap(true);
+    }
+
     /// Removes spilled completions that have no event any more. Later ones are checked before they
-    /// are spilled.
+    /// are spilled. So only the end of an Endpoint's life requires another search, whose time
+    /// grows with the spill.
     fn complete_spilled_early(&self) {
+        if !self.queue.has_ended_lives.swap(false) {
+            return;
+        }
         let mut consumer = self.consumer.lock();
         let endpoints = &self.context.endpoints;
         let spill = &mut consumer.cqs.spill;

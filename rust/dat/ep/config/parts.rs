@@ -168,6 +168,12 @@ impl Parts {
         ))
     }
 
+    /// Notes in the EVDs of receives and of requests that the Endpoint was freed or reset.
+    pub(in crate::dat::ep) fn life_ended(&self) {
+        let evds = [&self.recv_evd, &self.request_evd];
+        evds.into_iter().flatten().for_each(|evd| evd.life_ended());
+    }
+
     /// Returns whether the consumer does not want connection events.
     pub(in crate::dat::ep) fn discard_connection_events(&self) -> bool {
         self.connect_evd.as_ref().is_some_and(|evd| evd.discards())

@@ -9,7 +9,7 @@ pub mod tenant;
 
 pub use self::tenant::{become_tenant, tenant, ORDINARY_USER};
 
-use self::close_time::close_time_is_proportional;
+use self::close_time::{close_time_is_proportional, removal_time_is_proportional};
 use self::tenant::{start, Role};
 use super::connect_routes::Ports;
 use super::psp::Side;
@@ -39,6 +39,7 @@ tests! {
     local_ports, 120, "A user gets half of the local ports, for connects and for service points, and others connect";
     #[Long]
     close_time_is_proportional, 600, "The time to close an adapter is proportional to its number of objects";
+    removal_time_is_proportional, 600, "The time to remove a device is proportional to its number of endpoints, with a full EVD, too";
 }
 
 /// Sets a parameter of a module, and restores it when dropped.

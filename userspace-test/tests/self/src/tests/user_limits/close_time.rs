@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Time to close an adapter with many objects.
+//! Time to close an adapter with many objects, and to remove its device.
 
 use super::tenant::EpParts;
 use crate::context::Context;
-use crate::end::Listener;
+use crate::end::{End, Listener, Shape};
 use crate::expect::connection;
+use crate::machine::DeviceGuard;
+use crate::tests::ep_races::{ep_on, post};
 use anyhow::{ensure, Result};
 use libkdapl::{Buffer, Close, ConnectionEvent, EvdFlags, Ia, Privileges, PspOptions};
 use std::any::Any;
@@ -84,13 +86,53 @@ fn service_points(_context: &Context, ia: &Ia, count: u64) -> Result<Kept> {
     Ok(made)
 }
 
-pub(super) fn close_time_is_proportional(context: &Context) -> Result<()> {
+/// Returns the time to remove the device, in microseconds for each of the `count` endpoints on it.
+/// Each has posted `receives` receives; an EVD of one event takes their completions.
+fn removal_of(context: &Context, guard: &DeviceGuard, count: u64, receives: u32) -> Result<f64> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
+    let mut eps = Vec::new();
+    for _ in 0..count {
+        let ep = ep_on(&end, &recv, receives)?;
+        post(&end, &ep, 0..receives.into())?;
+        eps.push(ep);
+    }
+    let start = Instant::now();
+    guard.delete()?;
+    let took = start.elapsed();
+    drop((eps, recv, end));
+    guard.add()?;
+    Ok(took.as_secs_f64() * 1e6 / count as f64)
+}
+
+/// Measures the cost of each object when there are `many` of them, and when there is a tenth.
+fn is_proportional(
+    name: &str,
+    many: u64,
+    mut cost_of: impl FnMut(u64) -> Result<f64>,
+) -> Result<()> {
     /// Factor between the two measurements.
     const COUNT_FACTOR: u64 = 10;
     /// Small counts fit into caches, large ones do not.
     const MAX_COST_FACTOR: f64 = 4.0;
     /// A busy machine lengthens some measurements. The shortest ones count.
     const MEASUREMENTS: u32 = 30;
+    let few = many / COUNT_FACTOR;
+    let (mut one_of_few, mut one_of_many) = (f64::MAX, f64::MAX);
+    let is_proportional = |few: f64, many: f64| many < few * MAX_COST_FACTOR;
+    for round in 0..MEASUREMENTS {
+        one_of_few = one_of_few.min(cost_of(few)?);
+        one_of_many = one_of_many.min(cost_of(many)?);
+        if round > 0 && is_proportional(one_of_few, one_of_many) {
+            break;
+        }
+    }
+    println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
+    ensure!(is_proportional(one_of_few, one_of_many), "{name}: not proportional to their number");
+    Ok(())
+}
+
+pub(super) fn close_time_is_proportional(context: &Context) -> Result<()> {
     let kinds: [(&str, Make, u64); 5] = [
         ("endpoints", small_eps, 3000),
         ("connected endpoints", connected_eps, 500),
@@ -100,21 +142,15 @@ pub(super) fn close_time_is_proportional(context: &Context) -> Result<()> {
     ];
     for (name, make, many) in kinds {
         let many = context.count(many).max(500);
-        let few = many / COUNT_FACTOR;
-        let (mut one_of_few, mut one_of_many) = (f64::MAX, f64::MAX);
-        let is_proportional = |few: f64, many: f64| many < few * MAX_COST_FACTOR;
-        for round in 0..MEASUREMENTS {
-            one_of_few = one_of_few.min(close_of(context, few, make)?);
-            one_of_many = one_of_many.min(close_of(context, many, make)?);
-            if round > 0 && is_proportional(one_of_few, one_of_many) {
-                break;
-            }
-        }
-        println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
-        ensure!(
-            is_proportional(one_of_few, one_of_many),
-            "{name}: not proportional to their number"
-        );
+        is_proportional(name, many, |count| close_of(context, count, make))?;
     }
     Ok(())
+}
+
+pub(super) fn removal_time_is_proportional(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 200;
+    let guard = DeviceGuard::new(context)?;
+    let many = context.count(1000).clamp(300, 1000);
+    let cost_of = |count| removal_of(context, &guard, count, RECEIVES);
+    is_proportional("endpoints with a full EVD", many, cost_of)
 }
