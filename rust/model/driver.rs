@@ -176,6 +176,12 @@ impl DriverProperties {
         ..Self::MTHCA
     };
 
+    const ERDMA: Self = Self {
+        // Without ERDMA_DEV_CAP_FLAGS_MTT_VA `erdma_create_cont_mtt()` allocates 8 bytes for each.
+        max_region_pages: 1 << 19,
+        ..Self::TRUSTED
+    };
+
     const IRDMA: Self = Self {
         registers_user_memory: false,
         ..Self::TRUSTED
@@ -187,7 +193,8 @@ impl DriverProperties {
             id::MLX5 | id::MLX4 => Self::MLX,
             // At the end of a connection all but cxgb4 and erdma report requests as flushed from
             // the last one that the device has reported.
-            id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA | id::ERDMA => Self::TRUSTED,
+            id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA => Self::TRUSTED,
+            id::ERDMA => Self::ERDMA,
             id::QEDR => Self::QEDR,
             id::IONIC => Self::IONIC,
             id::OCRDMA => Self::OCRDMA,

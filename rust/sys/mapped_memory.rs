@@ -126,9 +126,12 @@ impl MappedMemory {
         Ok(Self(Arc::new(pages, GFP_KERNEL_ACCOUNT)?))
     }
 
-    /// Writes the number of slots, for the process.
+    /// Writes the number and the size of the slots, for the process.
     pub(crate) fn publish_slots(&self, slots: u32) {
-        self.0.ring.word(SLOTS).store_release(slots);
+        let event_size = size_of::<bindings::kdapl_event>();
+        let words = &self.0.ring;
+        words.word(EVENT_SIZE).store_release(event_size as u32);
+        words.word(SLOTS).store_release(slots);
     }
 
     /// Maps an area into a process.
@@ -216,6 +219,7 @@ const TAIL: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, tail) / 4
 const FLAGS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, flags) / 4;
 const SLOTS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, slots) / 4;
 const EMPTY: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, empty) / 4;
+const EVENT_SIZE: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, event_size) / 4;
 
 /// Field of `struct kdapl_mapped_index`, in words of 32 bits.
 const HEAD: usize = core::mem::offset_of!(bindings::kdapl_mapped_index, head) / 4;

@@ -29,15 +29,17 @@
  * @flags: KDAPL_MAPPED_*
  * @slots: number of slots: a power of two
  * @empty: KDAPL_MAPPED_EMPTY while no event is queued but the mapped ones
+ * @event_size: size of a slot in bytes: that of the kernel's struct kdapl_event
  *
- * The slot of an index is its remainder by @slots. The slots are the second page: an array of
- * struct kdapl_event.
+ * The slot of an index is its remainder by @slots. The slots are the second page. A program that
+ * knows a shorter struct kdapl_event ignores the end of each slot.
  */
 struct kdapl_mapped_ring {
 	__u32 tail;
 	__u32 flags;
 	__u32 slots;
 	__u32 empty;
+	__u32 event_size;
 };
 
 /**

@@ -82,7 +82,8 @@ impl MappedEvents {
     /// Maps the events of the EVD with this handle.
     ///
     /// # Errors
-    /// The errno of `mmap(2)`. An older kernel answers `ENODEV`.
+    /// The errno of `mmap(2)`. An older kernel answers `ENODEV`. `InvalidData` if the events have
+    /// another size.
     pub fn new(device: &Device, evd: u64) -> io::Result<Self> {
         // SAFETY: The call has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -92,11 +93,18 @@ impl MappedEvents {
         let mut this = Self { events, index, page, slots: 0 };
         this.slots =
             this.ring_word(std::mem::offset_of!(kdapl_mapped_ring, slots)).load(Ordering::Acquire);
+        let is_known = this.event_size() == size_of::<kdapl_event>();
         let room = page / size_of::<kdapl_event>();
-        match this.slots.is_power_of_two() && this.slots as usize <= room {
+        match is_known && this.slots.is_power_of_two() && this.slots as usize <= room {
             true => Ok(this),
             false => Err(io::ErrorKind::InvalidData.into()),
         }
+    }
+
+    /// Size of a slot. A kernel with longer events needs a newer library.
+    fn event_size(&self) -> usize {
+        let size = self.ring_word(std::mem::offset_of!(kdapl_mapped_ring, event_size));
+        size.load(Ordering::Acquire) as usize
     }
 
     fn ring_word(&self, offset: usize) -> &AtomicU32 {

@@ -125,6 +125,7 @@ fn fast_regions_are_no_longer_than_device_and_driver_support() {
     assert_eq!(pages(id::MLX5, u32::MAX), u32::MAX);
     assert_eq!(pages(id::MLX5, 0), 0);
     assert_eq!(pages(id::IONIC, u32::MAX), 1 << 19);
+    assert_eq!(pages(id::ERDMA, u32::MAX), 1 << 19);
     assert_eq!(pages(id::IONIC, 1 << 19), 1 << 19);
     assert_eq!(pages(id::IONIC, 256), 256);
     assert_eq!(pages(id::RXE, 512), 512);
