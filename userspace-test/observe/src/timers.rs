@@ -55,7 +55,11 @@ mod tests {
 
     #[test]
     fn only_expired_timers_of_the_thread_are_found() {
-        let told = LINES.map(|(task, line)| Told { task, time: 20, ..Told::parse(line).unwrap() });
+        let told = LINES.map(|(task, line)| {
+            let mut told = Told::parse(line).unwrap();
+            (told.task, told.time) = (task, 20);
+            told
+        });
         assert_eq!(of_thread(&told, 7), [Timer { set: 20, expiry: 50, expired: 61 }]);
     }
 }
