@@ -127,9 +127,11 @@ impl Connections {
     fn postpone(&mut self, connect: (RailId, Hello, u64)) -> bool {
         self.short = true;
         let (_, _, since) = connect;
+        // The time of a new one is the latest. One that has waited was the first of its time.
+        let is_new = since == self.now;
         let place = self
             .postponed
-            .partition_point(|(_, _, other)| *other <= since);
+            .partition_point(|(_, _, other)| *other < since || is_new);
         let room = self.postponed.reserve(1, GFP_KERNEL).is_ok();
         room && self
             .postponed

@@ -163,13 +163,15 @@ impl Receivers {
 }
 
 impl Receivers {
-    /// Passes a completion of a shared receive on if the Endpoint was freed: the slot is free for
-    /// the others. Returns whether it did.
+    /// Passes a completion of a shared receive on if the Endpoint was freed or reset: the slot is
+    /// free for the others. Returns whether it did.
     fn complete_shared_early(&self, evd: &Evd, wr: SrqWrId, completion: &Wc) -> bool {
         let srq = self.srqs.get_by_short_generation(wr.srq, wr.generation);
         let member = srq.and_then(|srq| srq.member_of(completion.qp()));
-        let ep = member.and_then(|ep| self.eps.get(ep.into_raw()).ok());
-        let is_over = ep.is_none_or(|ep| ep.is_freed());
+        let is_over = member.is_none_or(|(ep, life)| {
+            let ep = self.eps.get(ep.into_raw());
+            !ep.is_ok_and(|ep| ep.is_in_life(life))
+        });
         if is_over {
             self.complete_shared(evd, wr, completion, &mut DirectEvent::none());
         }

@@ -268,10 +268,11 @@ impl Evd {
     /// are spilled. So only the end of an Endpoint's life requires another search, whose time
     /// grows with the spill.
     fn complete_spilled_early(&self) {
+        // With the lock held: who finds the flag cleared, finds the search done.
+        let mut consumer = self.consumer.lock();
         if !self.queue.has_ended_lives.swap(false) {
             return;
         }
-        let mut consumer = self.consumer.lock();
         let endpoints = &self.context.endpoints;
         let spill = &mut consumer.cqs.spill;
         spill.remove_if(|completion| endpoints.complete_early(self, completion));

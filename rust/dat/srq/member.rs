@@ -168,9 +168,10 @@ impl Srq {
         Some(taken)
     }
 
-    /// Returns the Endpoint of a QP.
-    pub(in crate::dat) fn member_of(&self, qp: QpId) -> Option<Handle> {
-        self.inner.lock().members.get(qp).map(|member| member.ep)
+    /// Returns the Endpoint of a QP, and the life in which it has the QP.
+    pub(in crate::dat) fn member_of(&self, qp: QpId) -> Option<(Handle, u32)> {
+        let inner = self.inner.lock();
+        inner.members.get(qp).map(|member| (member.ep, member.life))
     }
 
     /// Returns the handles of all Endpoints with a QP.

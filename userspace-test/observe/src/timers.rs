@@ -9,7 +9,7 @@ const WAKES_THREAD: &str = "hrtimer_wakeup";
 /// A timer that has expired. Times are of `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// Time at which it was set, rounded down to a microsecond.
+    /// Time at which it was set, rounded to a microsecond.
     pub set: u64,
     /// Time to which it was set.
     pub expiry: u64,

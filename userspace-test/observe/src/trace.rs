@@ -34,7 +34,7 @@ pub struct Told {
     pub event: String,
     /// Thread that was running; 0 if it is not known.
     pub task: i32,
-    /// Time of `CLOCK_MONOTONIC` in nanoseconds, rounded down to a microsecond. 0 unless timers are
+    /// Time of `CLOCK_MONOTONIC` in nanoseconds, rounded to a microsecond. 0 unless timers are
     /// recorded.
     pub time: u64,
     /// Fields as `name=value`, in order.
@@ -47,8 +47,10 @@ impl Told {
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let event = words.next()?.trim_end_matches(':').into();
+        // A function of a module is followed by the module's name.
+        let fields = words.filter(|word| !word.starts_with('['));
         let field = |word: &str| word.split_once('=').map(|(a, b)| (a.into(), b.into()));
-        Some(Self { event, task: 0, time: 0, fields: words.map(field).collect::<Option<_>>()? })
+        Some(Self { event, task: 0, time: 0, fields: fields.map(field).collect::<Option<_>>()? })
     }
 
     /// Returns the value of a field; empty if there is none.

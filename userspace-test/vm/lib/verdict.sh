@@ -49,7 +49,7 @@ without_known_complaints() {
 			{my $all = $1; $all =~ /^Allocated by .*\n(?: .*\n)*? siw_cep_alloc\+/m && $all =~ /^Freed by .*\n(?: .*\n)*? siw_\w+\+/m
 			|| $all =~ /^ (?:rxe_sched_task|_raw_spin_unlock_irqrestore)\+.*\n(?: \? .*\n)* rxe_rcv\+(?:.*\n)*?Allocated by .*\n(?: .*\n)*? create_qp\+/m ? "" : $all}gme;
 		s{^(WARNING: drivers\/infiniband\/sw\/rxe\/rxe_task\.c:\d+ at rxe_sched_task\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n))}
-			{my $all = $1; $all =~ /^ (?:<TASK>\n |\[<[0-9a-f]+>\] \? )rxe_(?:rcv|resp_queue_pkt|xmit_packet)\+/m ? "" : $all}gme;
+			{my $all = $1; $all =~ /^ (?:<TASK>\n |\[<[0-9a-f]+>\] \? )rxe_(?:rcv|resp_queue_pkt|xmit_packet)\+/m && $all !~ /rxe_post_|\[kdapl\]/ ? "" : $all}gme;
 		s{^WARNING: drivers\/infiniband\/sw\/rxe\/rxe_comp\.c:\d+ at rxe_completer\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}{}gm;
 	'
 }

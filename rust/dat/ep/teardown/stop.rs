@@ -80,6 +80,12 @@ impl Ep {
         self.inner.lock().phase == Phase::Freed
     }
 
+    /// Returns whether the Endpoint is in this life, neither freed nor reset since.
+    pub(in crate::dat::ep) fn is_in_life(&self, life: u32) -> bool {
+        let inner = self.inner.lock();
+        inner.phase != Phase::Freed && inner.life == life
+    }
+
     /// Checks that the Endpoint was not freed. A freed one keeps its handle while completions are
     /// left.
     ///

@@ -6,7 +6,7 @@
 
 use crate::expect::same;
 use crate::trace::Recording;
-use anyhow::{ensure, Error, Result};
+use anyhow::{bail, ensure, Result};
 use libkdapl::Monotonic;
 use observe::threads::tid;
 use observe::timers::{self, Timer};
@@ -15,10 +15,40 @@ use std::time::Duration;
 /// Resolution of the time of a trace, in nanoseconds.
 const MICROSECOND: u64 = 1000;
 
-/// Records the timers of this thread's waits. The thread must not sleep otherwise.
-pub struct TimedWaits {
-    recording: Recording,
-    waits: Vec<Wait>,
+/// Recordings until one has a timer, and waits of a recording.
+const RECORDINGS: u32 = 20;
+const WAITS: u32 = 3;
+
+/// Runs waits with the time-out `time`, and checks that their timers are set to its end. The thread
+/// must not sleep otherwise. Skips the test if the kernel cannot record timers.
+pub fn after(time: Duration, mut wait: impl FnMut(Duration) -> Result<()>) -> Result<()> {
+    until_one_is_timed(|| Wait::run(Timeout::After(time), || wait(time)))
+}
+
+/// As [`after`], with waits until the time that is `delay` from their begin.
+pub fn at(delay: Duration, mut wait: impl FnMut(Monotonic) -> Result<()>) -> Result<()> {
+    until_one_is_timed(|| {
+        let time = Monotonic::after(delay);
+        Wait::run(Timeout::At(time), || wait(time))
+    })
+}
+
+/// Repeats a wait until one has set a timer.
+///
+/// A wait whose time passes before it can sleep needs no timer. A busy machine, which makes a
+/// thread wait for a processor, does that to some waits, and not to all of them.
+fn until_one_is_timed(mut run: impl FnMut() -> Result<Wait>) -> Result<()> {
+    for _ in 0..RECORDINGS {
+        let recording = Recording::of_timers()?;
+        let waits = (0..WAITS).map(|_| run()).collect::<Result<Vec<_>>>()?;
+        let timers = timers::of_thread(&recording.told()?, tid());
+        let found: Vec<_> = waits.iter().map(|wait| wait.timer(&timers)).collect();
+        waits.iter().zip(&found).try_for_each(|(wait, timer)| wait.check(*timer))?;
+        if found.iter().any(Option::is_some) {
+            return Ok(());
+        }
+    }
+    bail!("no wait has set a timer")
 }
 
 /// A wait that has ended with its time-out.
@@ -33,54 +63,13 @@ enum Timeout {
     At(Monotonic),
 }
 
-impl TimedWaits {
-    /// Starts a recording. Skips the test if the kernel cannot record timers.
-    pub fn start() -> Result<Self> {
-        Ok(Self { recording: Recording::of_timers()?, waits: Vec::new() })
-    }
-
-    /// Runs a wait with the time-out `time`, which must end with it.
-    pub fn after(
-        &mut self,
-        time: Duration,
-        wait: impl FnOnce(Duration) -> Result<()>,
-    ) -> Result<()> {
-        self.run(Timeout::After(time), || wait(time))
-    }
-
-    /// Runs a wait until `time`, which must end with it.
-    pub fn at(
-        &mut self,
-        time: Monotonic,
-        wait: impl FnOnce(Monotonic) -> Result<()>,
-    ) -> Result<()> {
-        self.run(Timeout::At(time), || wait(time))
-    }
-
-    fn run(&mut self, timeout: Timeout, wait: impl FnOnce() -> Result<()>) -> Result<()> {
+impl Wait {
+    fn run(timeout: Timeout, wait: impl FnOnce() -> Result<()>) -> Result<Self> {
         let began = Monotonic::now().0;
         wait()?;
-        self.waits.push(Wait { began, ended: Monotonic::now().0, timeout });
-        Ok(())
+        Ok(Self { began, ended: Monotonic::now().0, timeout })
     }
 
-    /// Checks the time and the timer of each wait.
-    ///
-    /// A wait whose time passes before it can sleep needs no timer. A busy machine, which makes a
-    /// thread wait for a processor, does that to some waits, and not to all of them.
-    pub fn check(self) -> Result<()> {
-        let timers = timers::of_thread(&self.recording.told()?, tid());
-        let timed = self.waits.iter().try_fold(0, |count, wait| {
-            let timer = wait.timer(&timers);
-            wait.check(timer)?;
-            Ok::<_, Error>(count + usize::from(timer.is_some()))
-        })?;
-        ensure!(timed > 0, "none of {} waits has set a timer", self.waits.len());
-        Ok(())
-    }
-}
-
-impl Wait {
     /// Returns the last timer that was set during the wait. A sleep that ends early is repeated.
     fn timer<'a>(&self, timers: &'a [Timer]) -> Option<&'a Timer> {
         let during = self.began..=self.ended;

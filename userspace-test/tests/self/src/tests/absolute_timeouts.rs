@@ -11,7 +11,7 @@ use crate::peer::Peer;
 use crate::raw;
 use crate::software::{number, software};
 use crate::threads::Worker;
-use crate::timeouts::TimedWaits;
+use crate::timeouts;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;
@@ -58,17 +58,16 @@ fn past_time(context: &Context) -> Result<()> {
 
 fn future_time(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    let mut waits = TimedWaits::start()?;
     // One timer of high resolution, one that waiters share at first.
     for time in [20 * MS, 400 * MS] {
+        timeouts::at(time, |until| refused(evd.wait_until(until, 1), Type::TIMEOUT_EXPIRED))?;
         on_time(context.scaled(500 * MS), || {
             let until = Monotonic::after(time);
-            waits.at(until, |until| refused(evd.wait_until(until, 1), Type::TIMEOUT_EXPIRED))?;
+            refused(evd.wait_until(until, 1), Type::TIMEOUT_EXPIRED)?;
             let late = Monotonic::now().0.checked_sub(until.0);
             Ok(Duration::from_nanos(late.context("ended before its time")?))
         })?;
     }
-    waits.check()?;
     let waiting = evd.clone();
     let until = Monotonic::after(context.patience());
     let worker = Worker::start(move || number(waiting.wait_until(until, 1)))?;
@@ -85,10 +84,7 @@ fn cno_wait(context: &Context) -> Result<()> {
         cno.trigger()?;
         same("EVD", cno.wait_until(time)?, None)?;
     }
-    let mut waits = TimedWaits::start()?;
-    waits
-        .at(Monotonic::after(20 * MS), |until| refused(cno.wait_until(until), Type::QUEUE_EMPTY))?;
-    waits.check()
+    timeouts::at(20 * MS, |until| refused(cno.wait_until(until), Type::QUEUE_EMPTY))
 }
 
 fn submit(context: &Context) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::machine;
 use crate::repeat::unheard;
 use crate::software::take;
 use crate::threads::Worker;
-use crate::timeouts::TimedWaits;
+use crate::timeouts;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     Close, Cno, CnoQuery, DtoOperation, Error, Evd, EvdFlags, Handle, Ia, Subtype, Type,
@@ -172,11 +172,9 @@ fn wait_times_out(context: &Context) -> Result<()> {
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
     let time = Duration::from_millis(20);
-    let mut waits = TimedWaits::start()?;
-    waits.after(time, |time| {
+    timeouts::after(time, |time| {
         refused_as(cno.wait(Some(time)), Type::QUEUE_EMPTY, Subtype::NO_SUBTYPE)
     })?;
-    waits.check()?;
     refused_as(cno.wait(Some(Duration::ZERO)), Type::QUEUE_EMPTY, Subtype::NO_SUBTYPE)?;
     evd.post_se(1)?;
     same("EVD", cno.wait(Some(Duration::ZERO))?, Some(evd.handle()))

@@ -39,6 +39,7 @@ tests! {
     local_ports, 120, "A user gets half of the local ports, for connects and for service points, and others connect";
     #[Long]
     close_time_is_proportional, 600, "The time to close an adapter is proportional to its number of objects";
+    #[Long]
     removal_time_is_proportional, 600, "The time to remove a device is proportional to its number of endpoints, with a full EVD, too";
 }
 

@@ -7,15 +7,15 @@ use crate::expect::{refused, refused_as, same};
 use crate::fork::{end_of, fork, kill};
 use crate::software::{number, software};
 use crate::threads::{tid, Worker};
-use crate::timeouts::TimedWaits;
+use crate::timeouts;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Close, Error, Evd, EvdFlags, Event, Subtype, Type};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 tests! {
-    timeout_exact, 20, "A wait of ten milliseconds ends by a timer that is set to ten milliseconds after its begin";
-    short_timeouts, 20, "The timers of waits of microseconds are set to microseconds, and a wait of zero ends at once";
+    timeout_exact, 20, "A wait of ten milliseconds ends by a timer that is set to ten milliseconds after its begin, and not much later";
+    short_timeouts, 20, "Waits of microseconds end after microseconds, and a wait of zero at once";
     timeout_after_longer_ones, 60, "A time-out is obeyed after longer ones that did not expire";
     takes_queued_event, 10, "A wait takes a queued event, even with a time-out of zero";
     threshold, 20, "A waiter with a threshold of N sleeps until N events are queued, and gets the first of them";
@@ -65,23 +65,22 @@ pub fn on_time(late: Duration, mut wait: impl FnMut() -> Result<Duration>) -> Re
 
 fn timeout_exact(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    let mut waits = TimedWaits::start()?;
-    for _ in 0..context.count(20) {
-        waits.after(10 * MS, |time| expires(&evd, time))?;
+    timeouts::after(10 * MS, |time| expires(&evd, time))?;
+    for _ in 0..context.count(5) {
+        on_time(context.scaled(3 * MS), || overdue(&evd, 10 * MS))?;
     }
-    waits.check()
+    Ok(())
 }
 
 fn short_timeouts(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    expires(&evd, Duration::ZERO)?;
-    let mut waits = TimedWaits::start()?;
-    for _ in 0..context.count(20) {
-        for us in [1, 50, 300, 999] {
-            waits.after(Duration::from_micros(us), |time| expires(&evd, time))?;
-        }
+    timeouts::after(Duration::from_micros(999), |time| expires(&evd, time))?;
+    for us in [1, 50, 300, 999] {
+        on_time(context.scaled(2 * MS), || overdue(&evd, Duration::from_micros(us)))
+            .with_context(|| format!("{us} us"))?;
     }
-    waits.check()
+    overdue(&evd, Duration::ZERO)?;
+    Ok(())
 }
 
 fn timeout_after_longer_ones(context: &Context) -> Result<()> {

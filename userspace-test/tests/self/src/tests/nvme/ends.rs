@@ -127,6 +127,15 @@ fn port_returns(context: &Context) -> Result<()> {
     })
 }
 
+/// Checks that a write has failed because its disk was removed. One that begins after the removal
+/// finds that the disk has no capacity.
+fn fails_without_disk(what: &str, outcome: std::io::Result<usize>) -> Result<()> {
+    match outcome {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
+        other => failed_with(what, other, libc::EIO),
+    }
+}
+
 fn port_stays_away(context: &Context) -> Result<()> {
     let target = Target::new(context)?;
     let controller = target.connect(",ctrl_loss_tmo=3,reconnect_delay=1,keep_alive_tmo=5")?;
@@ -140,7 +149,7 @@ fn port_stays_away(context: &Context) -> Result<()> {
         }
         Ok(())
     })?;
-    failed_with("a write without a port", outcome, libc::EIO)
+    fails_without_disk("a write without a port", outcome)
 }
 
 fn reset_under_writes(context: &Context) -> Result<()> {
@@ -162,7 +171,7 @@ fn deleted_under_writes(context: &Context) -> Result<()> {
         let controller = target.connect("")?;
         let disk = controller.disk(context)?;
         let outcome = under_writes(context, &disk, |_| controller.delete())?;
-        failed_with("a write to a deleted controller", outcome, libc::EIO)?;
+        fails_without_disk("a write to a deleted controller", outcome)?;
     }
     Ok(())
 }
@@ -174,7 +183,7 @@ fn host_module_gone(context: &Context) -> Result<()> {
         let disk = controller.disk(context)?;
         let outcome = under_writes(context, &disk, |_| machine::command("rmmod nvme-rdma"));
         machine::command("modprobe nvme-rdma")?;
-        failed_with("a write without a host", outcome?, libc::EIO)?;
+        fails_without_disk("a write without a host", outcome?)?;
     }
     Ok(())
 }
@@ -253,7 +262,7 @@ fn namespace_gone(context: &Context) -> Result<()> {
         }
         Ok(())
     })?;
-    failed_with("a write without a namespace", outcome, libc::EIO)?;
+    fails_without_disk("a write without a namespace", outcome)?;
     target.enable(true)?;
     drop(disk);
     // The host looks for the namespace when it is told.
@@ -273,7 +282,7 @@ fn device_returns(context: &Context) -> Result<()> {
         let disk = controller.disk(context)?;
         let outcome = under_writes(context, &disk, |_| device.delete())?;
         // The stock host deletes its controllers on the device.
-        failed_with("a write without a device", outcome, libc::EIO)?;
+        fails_without_disk("a write without a device", outcome)?;
         device.add()?;
     }
     connected(context, &target)?.disk(context)?.write(0, &[1; 4096])
