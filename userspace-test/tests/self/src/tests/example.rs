@@ -55,7 +55,7 @@ fn readme_arguments(context: &Context) -> Result<()> {
     refuses(context, "kdapl-hello", &[device], "which address?")?;
     refuses(context, "kdapl-hello", &[device, "10.7.0"], "AddrParseError(Ip)")?;
     let server = context.server_address().to_string();
-    refuses(context, "kdapl-hello", &[device, &server], "does kdapl-receive run there?")?;
+    refuses(context, "kdapl-hello", &[device, &server], "nobody listens")?;
     refuses(context, "kdapl-receive", &[], "usage: ")?;
     refuses(context, "kdapl-receive", &["nothing0"], "dat_ia_open(")
 }
