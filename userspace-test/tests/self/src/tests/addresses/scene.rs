@@ -43,6 +43,7 @@ impl<'a> Second<'a> {
             host.command(&address_command("add", address, netdev))?;
         }
         context.until("the addresses are listed", || Ok(count()? == addresses.len()))?;
+        context.until("the addresses can be used", || Ok(!has_tentative(host)?))?;
         Ok(this)
     }
 
@@ -58,6 +59,17 @@ impl Drop for Second<'_> {
         // The next test reports a failure.
         let _ = self.change("del");
     }
+}
+
+/// Returns whether a host has an IPv6 address whose detection of duplicates has not ended. No
+/// packet leaves from it until then.
+fn has_tentative(host: &Host) -> Result<bool> {
+    const IFA_F_TENTATIVE: u32 = 0x40;
+    let read = || std::fs::read_to_string("/proc/thread-self/net/if_inet6");
+    let table = host.inside(read)?.unwrap_or_default();
+    let mut flags = table.lines().filter_map(|line| line.split_whitespace().nth(4));
+    Ok(flags
+        .any(|word| u32::from_str_radix(word, 16).is_ok_and(|word| word & IFA_F_TENTATIVE != 0)))
 }
 
 pub fn ports(host: &Host) -> Result<Vec<PortInfo>> {
