@@ -176,11 +176,8 @@ impl DriverProperties {
         ..Self::MTHCA
     };
 
-    const ERDMA: Self = Self {
-        // Without ERDMA_DEV_CAP_FLAGS_MTT_VA `erdma_create_cont_mtt()` allocates 8 bytes for each.
-        max_region_pages: 1 << 19,
-        ..Self::TRUSTED
-    };
+    // The same array: `erdma_create_cont_mtt()`, without ERDMA_DEV_CAP_FLAGS_MTT_VA.
+    const ERDMA: Self = Self::IONIC;
 
     const IRDMA: Self = Self {
         registers_user_memory: false,

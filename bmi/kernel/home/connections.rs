@@ -122,21 +122,11 @@ impl Connections {
         Some(id)
     }
 
-    /// Lets a connect wait for an Endpoint. One that has waited before keeps its turn. Returns
-    /// whether there was memory for that.
-    fn postpone(&mut self, connect: (RailId, Hello, u64)) -> bool {
+    /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
+    fn postpone(&mut self, rail: RailId, hello: &Hello) -> bool {
         self.short = true;
-        let (_, _, since) = connect;
-        // The time of a new one is the latest. One that has waited was the first of its time.
-        let is_new = since == self.now;
-        let place = self
-            .postponed
-            .partition_point(|(_, _, other)| *other < since || is_new);
-        let room = self.postponed.reserve(1, GFP_KERNEL).is_ok();
-        room && self
-            .postponed
-            .insert_within_capacity(place, connect)
-            .is_ok()
+        let connect = (rail, *hello, self.now);
+        self.postponed.push(connect, GFP_KERNEL).is_ok()
     }
 
     /// Returns the address of a peer.
@@ -185,18 +175,29 @@ impl KernelHome {
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        self.connect_since(rail, hello, self.connections.now);
-    }
-
-    /// Connects, or lets a connect that began at a time wait for an Endpoint.
-    fn connect_since(&mut self, rail: RailId, hello: &Hello, since: u64) {
         let Err(error) = self.try_connect(rail, hello) else {
             return;
         };
-        let postponed = (rail, *hello, since);
-        if error == Error::NoMemory && self.connections.postpone(postponed) {
+        if error == Error::NoMemory && self.connections.postpone(rail, hello) {
             self.free_ep(rail);
         } else {
+            self.close_rail(rail, Some(error));
+        }
+    }
+
+    /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
+    fn retry_postponed(&mut self) {
+        let Some((rail, hello, _)) = self.connections.postponed.first().copied() else {
+            return;
+        };
+        let outcome = self.try_connect(rail, &hello);
+        if outcome == Err(Error::NoMemory) {
+            self.free_ep(rail);
+            self.connections.short = true;
+            return;
+        }
+        let _ = self.connections.postponed.remove(0);
+        if let Err(error) = outcome {
             self.close_rail(rail, Some(error));
         }
     }
@@ -319,11 +320,7 @@ impl KernelHome {
             _ => None,
         };
         self.close_rail(rail, reason);
-        if !self.connections.postponed.is_empty() {
-            if let Ok((rail, hello, since)) = self.connections.postponed.remove(0) {
-                self.connect_since(rail, &hello, since);
-            }
-        }
+        self.retry_postponed();
     }
 
     /// Copies the private data of the peer's answer, and returns their length.

@@ -268,7 +268,7 @@ impl Evd {
     /// are spilled. So only the end of an Endpoint's life requires another search, whose time
     /// grows with the spill.
     fn complete_spilled_early(&self) {
-        // With the lock held: who finds the flag cleared, finds the search done.
+        // Under the lock: a caller that finds the flag cleared finds the search done.
         let mut consumer = self.consumer.lock();
         if !self.queue.has_ended_lives.swap(false) {
             return;

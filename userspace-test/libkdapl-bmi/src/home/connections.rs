@@ -74,14 +74,6 @@ impl Connections {
         self.by_ep.remove(&handle);
         Some(handle)
     }
-
-    /// Lets a connect wait for an Endpoint. One that has waited before keeps its turn.
-    fn postpone(&mut self, connect: (RailId, Hello, Instant)) {
-        self.short = true;
-        let (_, _, since) = &connect;
-        let place = self.postponed.partition_point(|(_, _, other)| other <= since);
-        self.postponed.insert(place, connect);
-    }
 }
 
 impl DatHome {
@@ -114,18 +106,29 @@ impl DatHome {
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        self.connect_since(rail, hello, Instant::now());
-    }
-
-    /// Connects, or lets a connect that began at a time wait for an Endpoint.
-    fn connect_since(&mut self, rail: RailId, hello: &Hello, since: Instant) {
         match self.try_connect(rail, hello) {
             Ok(()) => {}
             Err(Error::NoMemory) => {
                 self.free_ep(rail);
-                self.connections.postpone((rail, *hello, since));
+                self.connections.postponed.push_back((rail, *hello, Instant::now()));
+                self.connections.short = true;
             }
             Err(error) => self.close_rail(rail, Some(error)),
+        }
+    }
+
+    /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
+    fn retry_postponed(&mut self) {
+        let Some(&(rail, hello, _)) = self.connections.postponed.front() else { return };
+        let outcome = self.try_connect(rail, &hello);
+        if outcome == Err(Error::NoMemory) {
+            self.free_ep(rail);
+            self.connections.short = true;
+            return;
+        }
+        self.connections.postponed.pop_front();
+        if let Err(error) = outcome {
+            self.close_rail(rail, Some(error));
         }
     }
 
@@ -221,9 +224,7 @@ impl DatHome {
             event => reason(event),
         };
         self.close_rail(rail, reason);
-        if let Some((rail, hello, since)) = self.connections.postponed.pop_front() {
-            self.connect_since(rail, &hello, since);
-        }
+        self.retry_postponed();
     }
 }
 

@@ -2,7 +2,6 @@
 //! Time-outs that are times of `CLOCK_MONOTONIC`.
 
 use super::tests;
-use super::wait::on_time;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, refused, same};
@@ -11,7 +10,7 @@ use crate::peer::Peer;
 use crate::raw;
 use crate::software::{number, software};
 use crate::threads::Worker;
-use crate::timeouts;
+use crate::timeouts::{self, on_time};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;

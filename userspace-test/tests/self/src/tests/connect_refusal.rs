@@ -3,12 +3,12 @@
 
 use super::connect::{carried, ends, random, Ends};
 use super::tests;
-use super::wait::on_time;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{connection, errno, refused, refused_as, same};
 use crate::machine::DeviceGuard;
 use crate::raw;
+use crate::timeouts::on_time;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;

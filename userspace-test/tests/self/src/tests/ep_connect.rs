@@ -40,13 +40,13 @@ mod outcome;
 
 use super::connect::{carried, ends, random, Ends};
 use super::tests;
-use super::wait::on_time;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, refused, refused_as, same};
 use crate::harness::skip;
 use crate::hosts::Count;
 use crate::raw;
+use crate::timeouts::on_time;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;

@@ -7,7 +7,7 @@ use crate::expect::{refused, refused_as, same};
 use crate::fork::{end_of, fork, kill};
 use crate::software::{number, software};
 use crate::threads::{tid, Worker};
-use crate::timeouts;
+use crate::timeouts::{self, on_time};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Close, Error, Evd, EvdFlags, Event, Subtype, Type};
 use std::os::fd::AsRawFd;
@@ -46,21 +46,6 @@ fn overdue(evd: &Evd, time: Duration) -> Result<Duration> {
     let took = start.elapsed();
     ensure!(took >= time, "a wait of {time:?} ended after {took:?}");
     Ok(took - time)
-}
-
-/// Repeats a wait that returns how late it ended, until one is on time.
-///
-/// A thread runs after its timer as soon as the machine has a processor for it. So a busy machine
-/// delays any one wait, and a wrong timer delays all of them.
-pub fn on_time(late: Duration, mut wait: impl FnMut() -> Result<Duration>) -> Result<()> {
-    let mut best = Duration::MAX;
-    for _ in 0..100 {
-        best = best.min(wait()?);
-        if best < late {
-            return Ok(());
-        }
-    }
-    bail!("{best:?} late at best")
 }
 
 fn timeout_exact(context: &Context) -> Result<()> {

@@ -119,16 +119,16 @@ fn is_proportional(
     const MEASUREMENTS: u32 = 30;
     let few = many / COUNT_FACTOR;
     let (mut one_of_few, mut one_of_many) = (f64::MAX, f64::MAX);
-    let is_proportional = |few: f64, many: f64| many < few * MAX_COST_FACTOR;
+    let in_proportion = |few: f64, many: f64| many < few * MAX_COST_FACTOR;
     for round in 0..MEASUREMENTS {
         one_of_few = one_of_few.min(cost_of(few)?);
         one_of_many = one_of_many.min(cost_of(many)?);
-        if round > 0 && is_proportional(one_of_few, one_of_many) {
+        if round > 0 && in_proportion(one_of_few, one_of_many) {
             break;
         }
     }
     println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
-    ensure!(is_proportional(one_of_few, one_of_many), "{name}: not proportional to their number");
+    ensure!(in_proportion(one_of_few, one_of_many), "{name}: not proportional to their number");
     Ok(())
 }
 
