@@ -18,7 +18,7 @@ pub(crate) const TEXT: usize = 80;
 
 /// Address of a peer.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PeerAddress {
     pub(crate) ip: IpAddr,
     pub(crate) port: u16,
     text: [u8; TEXT],
@@ -37,21 +37,21 @@ impl Write for Text {
     }
 }
 
-impl Place {
+impl PeerAddress {
     /// Parses the first address of a list with commas that has our scheme.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut addresses = text.split(',').map(str::trim);
-        let place = addresses.find_map(|address| address.strip_prefix("kdapl://"))?;
-        let place: SocketAddr = place.trim_end_matches('/').parse().ok()?;
-        Self::new(place)
+        let address = addresses.find_map(|address| address.strip_prefix("kdapl://"))?;
+        let address: SocketAddr = address.trim_end_matches('/').parse().ok()?;
+        Self::new(address)
     }
 
-    pub(crate) fn new(place: SocketAddr) -> Option<Self> {
+    pub(crate) fn new(address: SocketAddr) -> Option<Self> {
         let mut text = Text([0; TEXT], 0);
-        write!(text, "kdapl://{place}").ok()?;
+        write!(text, "kdapl://{address}").ok()?;
         Some(Self {
-            ip: place.ip(),
-            port: place.port(),
+            ip: address.ip(),
+            port: address.port(),
             text: text.0,
         })
     }

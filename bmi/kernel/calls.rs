@@ -14,7 +14,7 @@ mod posts;
 mod results;
 
 use crate::{
-    address::Place,
+    address::PeerAddress,
     engine::{
         Key,
         OpId,
@@ -103,7 +103,12 @@ pub(crate) unsafe extern "C" fn bmi_open(
     // SAFETY: By the safety requirement.
     let (adapter, listen) = unsafe { (string(adapter), string(listen)) };
     let open = || {
-        let parse = |text: &CStr| text.to_str().ok().and_then(Place::parse).ok_or(EINVAL);
+        let parse = |text: &CStr| {
+            text.to_str()
+                .ok()
+                .and_then(PeerAddress::parse)
+                .ok_or(EINVAL)
+        };
         Instance::open(adapter.ok_or(EINVAL)?, listen.map(parse).transpose()?)
     };
     open().map_or_else(|error: Error| error.to_ptr(), KBox::into_raw)

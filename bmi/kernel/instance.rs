@@ -6,7 +6,7 @@
 //! are results then.
 
 use crate::{
-    address::Place,
+    address::PeerAddress,
     glue::{
         without_io,
         Ticker, //
@@ -213,7 +213,7 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Opens an instance.
-    pub(crate) fn open(adapter: &CStr, listen: Option<Place>) -> Result<KBox<Self>> {
+    pub(crate) fn open(adapter: &CStr, listen: Option<PeerAddress>) -> Result<KBox<Self>> {
         let ia = Ia::open(adapter, ASYNC_EVENTS)?;
         let limits = ia.limits()?;
         let options = Options::default().for_device(limits.segments);

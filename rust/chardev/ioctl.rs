@@ -180,12 +180,12 @@ impl<M: Message> Exchange<M> {
 /// `flags` are the header flags that the call supports, `order` is the order of its arguments.
 #[inline(never)]
 fn exchange<M: Message, T: AfterCopy>(
-    place: (UserPtr, usize),
+    argument: (UserPtr, usize),
     flags: u32,
     order: &Order,
     call: impl FnOnce(&mut M) -> CallResult<T>,
 ) -> Result {
-    let mut exchange = Exchange::begin(place, flags)?;
+    let mut exchange = Exchange::begin(argument, flags)?;
     let result = call(&mut exchange.message);
     exchange.finish(order, result)
 }

@@ -30,7 +30,7 @@ pub(crate) use self::{
 
 pub(super) use self::{
     file::open_file,
-    ia_base::IaPlace,
+    ia_base::IaPort,
     objects::{
         Freeing,
         Reservation, //

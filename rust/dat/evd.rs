@@ -69,7 +69,7 @@ pub(super) use self::{
         EvdContext, //
     },
     cqs::{
-        place,
+        placement,
         queue_length, //
     },
     create::Config,

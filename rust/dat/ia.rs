@@ -10,7 +10,7 @@ mod close;
 mod fmr;
 mod opener;
 mod parts;
-mod place;
+mod resolve;
 mod service_calls;
 mod stat;
 mod tables;
@@ -20,7 +20,7 @@ pub(crate) use self::{
         is_restricted,
         Opener, //
     },
-    place::first_address,
+    resolve::first_address,
     tables::Tabled,
 };
 
@@ -124,8 +124,8 @@ impl Ia {
         async_evd_qlen: i32,
         net: NetRef,
     ) -> DatResult<Arc<Self>> {
-        let place = place::find(name, &net)?;
-        let device = place.device.clone();
+        let port = resolve::resolve(name, &net)?;
+        let device = port.device.clone();
         if is_unsafe(&device) {
             device.warn_of_peers();
         }
@@ -133,7 +133,7 @@ impl Ia {
             return Err(Kind::PrivilegesViolation.into());
         }
         let handle = Handle::random(HandleKind::Ia, random_u64());
-        let base = IaBase::new(handle, net, place, opener == Opener::Kernel)?;
+        let base = IaBase::new(handle, net, port, opener == Opener::Kernel)?;
         let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
         let this = Self::new(base, &device, qlen)?;
         if let Err(error) = this.announce(&device) {
@@ -183,7 +183,7 @@ impl Ia {
             context: evd::EvdContext::new(receivers.clone(), None, user.clone())?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
-            placement: evd::place(Placement::ANY, device)?,
+            placement: evd::placement(Placement::ANY, device)?,
         };
         let async_evd = Evd::create(&evds, config)?;
         Self::assemble(base, receivers, &evds, async_evd).inspect_err(|_| {

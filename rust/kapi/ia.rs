@@ -50,9 +50,9 @@ fn name(bytes: &[u8]) -> [c_char; DAT_NAME_LEN] {
 /// Formats a vendor ID as `0x` and eight hexadecimal digits.
 fn vendor(id: u32) -> [c_char; DAT_NAME_LEN] {
     let mut digits = [0_u8; 10];
-    for (place, digit) in digits.iter_mut().rev().zip(0..8) {
+    for (character, digit) in digits.iter_mut().rev().zip(0..8) {
         let nibble = (id >> (4 * digit)) & 0xf;
-        *place = *b"0123456789abcdef".get(nibble as usize).unwrap_or(&b'0');
+        *character = *b"0123456789abcdef".get(nibble as usize).unwrap_or(&b'0');
     }
     digits[..2].copy_from_slice(b"0x");
     name(&digits)

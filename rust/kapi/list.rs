@@ -93,10 +93,10 @@ unsafe fn post_with<E: From<DatError>>(
     for part in list.chunks(MAX_CHAIN) {
         let mut posts = [Post::NOTHING; MAX_CHAIN];
         let (mut count, mut refused) = (0_usize, Ok(()));
-        for (dto, place) in part.iter().zip(&mut posts) {
+        for (dto, slot) in part.iter().zip(&mut posts) {
             // SAFETY: By the safety requirement.
             match unsafe { describe(dto) } {
-                Ok(post) => *place = post,
+                Ok(post) => *slot = post,
                 Err(error) => {
                     refused = Err(E::from(error));
                     break;

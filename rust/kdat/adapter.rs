@@ -174,9 +174,9 @@ impl Adapter {
     /// Drops the buffers of an Endpoint or a Shared Receive Queue that was freed. The device
     /// accesses none of them any more.
     pub(crate) fn drop_posted(&self, owner: Handle) {
-        let mut place = 0;
+        let mut index = 0;
         loop {
-            let posted = self.slots.lock().take_of(owner, &mut place);
+            let posted = self.slots.lock().take_of(owner, &mut index);
             // Outside of the lock: the last buffer of a region frees it.
             if posted.is_none() {
                 return;

@@ -240,11 +240,11 @@ pub(crate) fn buffers(pz: &Pz, number: usize, size: usize) -> Result<KVec<Buffer
     let length = number.checked_mul(size).ok_or(Error::MEMORY)?;
     let mut buffers = KVec::with_capacity(number, GFP_KERNEL)?;
     let region = Region::new(pz, length, LOCAL)?;
-    for place in 0..number {
+    for index in 0..number {
         // INVARIANT: The parts are disjoint, and all within the region.
         let buffer = Buffer {
             region: region.clone(),
-            start: region.at(place * size),
+            start: region.at(index * size),
             size,
             used: 0,
         };

@@ -104,17 +104,17 @@ impl Slots {
     }
 
     /// Takes the next DTO that the Endpoint or Shared Receive Queue `owner` has posted, at or after
-    /// the slot `place`. Advances `place`.
-    pub(crate) fn take_of(&mut self, owner: Handle, place: &mut usize) -> Option<Posted> {
+    /// the slot `index`. Advances `index`.
+    pub(crate) fn take_of(&mut self, owner: Handle, index: &mut usize) -> Option<Posted> {
         let is_its = |slot: &Slot| {
             slot.posted
                 .as_ref()
                 .is_some_and(|posted| posted.owner == owner)
         };
-        let found = self.slots.iter().skip(*place).position(is_its)?;
-        *place += found;
-        let generation = self.slots.get(*place)?.generation;
-        self.take(generation << INDEX_BITS | *place as u64)
+        let found = self.slots.iter().skip(*index).position(is_its)?;
+        *index += found;
+        let generation = self.slots.get(*index)?.generation;
+        self.take(generation << INDEX_BITS | *index as u64)
     }
 
     /// Takes all slots. Posts that come later are refused by kDAPL, as the adapter is closed.

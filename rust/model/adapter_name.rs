@@ -84,7 +84,7 @@ pub(crate) fn source_address(
     scope: u32,
 ) -> Option<usize> {
     let mut best = None;
-    for (place, address) in addresses.enumerate() {
+    for (index, address) in addresses.enumerate() {
         let Some(common) = address.common_bits(remote) else {
             continue;
         };
@@ -97,10 +97,10 @@ pub(crate) fn source_address(
         let network = if common == address.prefix { common } else { 0 };
         let key = (core::cmp::Reverse(network), address.rank());
         if best.is_none_or(|(least, _)| key < least) {
-            best = Some((key, place));
+            best = Some((key, index));
         }
     }
-    best.map(|(_, place)| place)
+    best.map(|(_, index)| index)
 }
 
 /// Addresses that an adapter's name permits.
@@ -135,7 +135,7 @@ pub(crate) enum Match {
 
 /// Compares `text` with the name of a network device and with one of its addresses. Returns the
 /// kind of match.
-pub(crate) fn place_match(text: &[u8], netdev: &[u8], ip: IpAddr) -> Option<Match> {
+pub(crate) fn match_text(text: &[u8], netdev: &[u8], ip: IpAddr) -> Option<Match> {
     if text == netdev {
         return Some(Match::NetDevice);
     }
@@ -158,7 +158,7 @@ pub(crate) struct AdapterName<'a> {
     pub(crate) subject: &'a [u8],
     pub(crate) port: Option<u32>,
     /// A network device or an address.
-    pub(crate) place: Option<&'a [u8]>,
+    pub(crate) location: Option<&'a [u8]>,
 }
 
 /// Splits a text at the last `separator`.
@@ -183,19 +183,19 @@ fn number(digits: &[u8]) -> Option<u32> {
 impl<'a> AdapterName<'a> {
     /// Takes a name apart; `None` if it is none.
     pub(crate) fn parse(name: &'a [u8]) -> Option<Self> {
-        let (front, place) = split(name, b'@');
+        let (front, location) = split(name, b'@');
         let (subject, port) = split(front, b'/');
         let port = match port {
             Some(digits) => Some(number(digits)?),
             None => None,
         };
-        if subject.is_empty() || place.is_some_and(<[u8]>::is_empty) {
+        if subject.is_empty() || location.is_some_and(<[u8]>::is_empty) {
             return None;
         }
         Some(Self {
             subject,
             port,
-            place,
+            location,
         })
     }
 
@@ -216,13 +216,13 @@ impl<'a> AdapterName<'a> {
     ) -> Option<Choice> {
         let subject = match by_device {
             true => None,
-            false => Some(place_match(self.subject, netdev, address.ip)?),
+            false => Some(match_text(self.subject, netdev, address.ip)?),
         };
-        let place = match self.place {
-            Some(text) => Some(place_match(text, netdev, address.ip)?),
+        let location = match self.location {
+            Some(text) => Some(match_text(text, netdev, address.ip)?),
             None => None,
         };
-        Some(match (subject, place) {
+        Some(match (subject, location) {
             (Some(Match::Address), _) | (_, Some(Match::Address)) => Choice::Address,
             (Some(Match::NetDevice), _) | (_, Some(Match::NetDevice)) => {
                 Choice::NetDevice(address.ifindex)

@@ -224,9 +224,9 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         self.post_in_order(dto, PostPosition::default())
     }
 
-    /// Allocates a slot for a DTO with this place in the order of posts.
+    /// Allocates a slot for a DTO with this position in the order of posts.
     #[inline(always)]
-    pub(super) fn post_in_order(&mut self, dto: Dto, place: PostPosition) -> Option<u32> {
+    pub(super) fn post_in_order(&mut self, dto: Dto, position: PostPosition) -> Option<u32> {
         let index = match self.free {
             Some(index) => index,
             None if self.next_unused < self.capacity() => self.next_unused,
@@ -238,7 +238,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
             // No list contains a busy slot. The check keeps the slot's DTO if one did.
             Slot::Busy(..) => return None,
         }
-        *slot = Slot::Busy(dto, place);
+        *slot = Slot::Busy(dto, position);
         if index == self.next_unused {
             self.next_unused = index.wrapping_add(1);
         }
@@ -274,18 +274,18 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         }
     }
 
-    /// Returns the place of the request in flight in a slot; `None` if there is none.
-    pub(super) fn place(&self, slot: u32) -> Option<PostPosition> {
+    /// Returns the position of the request in flight in a slot; `None` if there is none.
+    pub(super) fn position(&self, slot: u32) -> Option<PostPosition> {
         match self.storage.get(usize::try_from(slot).ok()?)? {
-            Slot::Busy(_, place) => Some(*place),
+            Slot::Busy(_, position) => Some(*position),
             Slot::Free(_) => None,
         }
     }
 
-    /// Returns the place of the request in flight in a slot, to change it.
-    pub(super) fn place_mut(&mut self, slot: u32) -> Option<&mut PostPosition> {
+    /// Returns the position of the request in flight in a slot, to change it.
+    pub(super) fn position_mut(&mut self, slot: u32) -> Option<&mut PostPosition> {
         match self.storage.get_mut(usize::try_from(slot).ok()?)? {
-            Slot::Busy(_, place) => Some(place),
+            Slot::Busy(_, position) => Some(position),
             Slot::Free(_) => None,
         }
     }
@@ -313,11 +313,11 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     /// Frees the slot of a completed DTO. Returns the DTO; `None` if no DTO is in flight in the
     /// slot.
     pub(crate) fn complete(&mut self, slot: u32) -> Option<Dto> {
-        let place = self.storage.get_mut(usize::try_from(slot).ok()?)?;
-        match *place {
+        let entry = self.storage.get_mut(usize::try_from(slot).ok()?)?;
+        match *entry {
             Slot::Free(_) => None,
             Slot::Busy(dto, _) => {
-                *place = Slot::Free(self.free);
+                *entry = Slot::Free(self.free);
                 self.free = Some(slot);
                 self.busy = self.busy.wrapping_sub(1);
                 Some(dto)

@@ -23,17 +23,17 @@ pub(crate) struct Position {
 }
 
 impl Ends<'_> {
-    /// Returns the place of an offset, or `None` beyond the end of listed pieces. Regular pieces
+    /// Returns the position of an offset, or `None` beyond the end of listed pieces. Regular pieces
     /// have no end.
-    pub(crate) fn place(self, offset: u64) -> Option<Position> {
+    pub(crate) fn position(self, offset: u64) -> Option<Position> {
         match self {
-            Self::Regular { first, size } => regular_place(first, size, offset),
-            Self::Listed(ends) => listed_place(ends, offset),
+            Self::Regular { first, size } => regular_position(first, size, offset),
+            Self::Listed(ends) => listed_position(ends, offset),
         }
     }
 }
 
-fn regular_place(first: u64, size: u64, offset: u64) -> Option<Position> {
+fn regular_position(first: u64, size: u64, offset: u64) -> Option<Position> {
     let Some(beyond) = offset.checked_sub(first) else {
         return Some(Position {
             piece: 0,
@@ -51,7 +51,7 @@ fn regular_place(first: u64, size: u64, offset: u64) -> Option<Position> {
     })
 }
 
-fn listed_place(ends: &[u64], offset: u64) -> Option<Position> {
+fn listed_position(ends: &[u64], offset: u64) -> Option<Position> {
     let piece = ends.partition_point(|end| *end <= offset);
     let start = match piece.checked_sub(1) {
         Some(before) => *ends.get(before)?,

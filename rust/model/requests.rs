@@ -136,7 +136,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     pub(crate) fn post(&mut self, dto: Dto) -> Option<Posted> {
         let number = self.next_number;
         let signalled = !self.may_be_unsignalled(&dto, number);
-        let place = PostPosition {
+        let position = PostPosition {
             number,
             previous: if signalled {
                 Neighbour::NONE
@@ -145,7 +145,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
             },
             next: Neighbour::NONE,
         };
-        let slot = self.slots.post_in_order(dto, place)?;
+        let slot = self.slots.post_in_order(dto, position)?;
         self.next_number = number.wrapping_add(1);
         if signalled {
             self.last_signalled = number;
@@ -172,7 +172,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
 
     /// Frees the slot of a request that could not be posted to the device.
     pub(crate) fn cancel(&mut self, slot: u32) {
-        let number = self.slots.place(slot).map(|place| place.number);
+        let number = self.slots.position(slot).map(|position| position.number);
         if self.complete(slot).is_some() && number == Some(self.last_signalled) {
             // The last one before it is not known. So all unsignalled requests count as its
             // followers.
@@ -191,8 +191,8 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// completed: frees its slot. Returns its slot and the request; `None` if there is none.
     pub(crate) fn retire_before(&mut self, slot: u32) -> Option<(u32, Dto)> {
         let oldest = self.oldest.slot()?;
-        let number = self.slots.place(slot)?.number;
-        if !precedes(self.slots.place(oldest)?.number, number) {
+        let number = self.slots.position(slot)?.number;
+        if !precedes(self.slots.position(oldest)?.number, number) {
             return None;
         }
         self.complete(oldest).map(|dto| (oldest, dto))
@@ -246,10 +246,12 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
 
     /// Returns the number of the request in flight in a slot of the list.
     fn number_of(&self, slot: Neighbour) -> Option<u32> {
-        self.slots.place(slot.slot()?).map(|place| place.number)
+        self.slots
+            .position(slot.slot()?)
+            .map(|position| position.number)
     }
 
-    /// Appends a request, whose place names its predecessor, to the list of unsignalled ones.
+    /// Appends a request, whose position names its predecessor, to the list of unsignalled ones.
     fn append(&mut self, slot: u32) {
         let added = Neighbour::new(Some(slot));
         self.set_next(self.newest, added);
@@ -258,28 +260,28 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
 
     /// Removes a request from the list of unsignalled ones, if it is in there.
     fn remove(&mut self, slot: u32) {
-        let Some(place) = self.slots.place(slot) else {
+        let Some(position) = self.slots.position(slot) else {
             return;
         };
-        if place.previous == Neighbour::NONE && self.oldest != Neighbour::new(Some(slot)) {
+        if position.previous == Neighbour::NONE && self.oldest != Neighbour::new(Some(slot)) {
             return;
         }
-        self.set_next(place.previous, place.next);
-        self.set_previous(place.next, place.previous);
+        self.set_next(position.previous, position.next);
+        self.set_previous(position.next, position.previous);
     }
 
     /// Sets the successor of a request in the list, or the first one.
     fn set_next(&mut self, of: Neighbour, next: Neighbour) {
-        match of.slot().and_then(|slot| self.slots.place_mut(slot)) {
-            Some(place) => place.next = next,
+        match of.slot().and_then(|slot| self.slots.position_mut(slot)) {
+            Some(position) => position.next = next,
             None => self.oldest = next,
         }
     }
 
     /// Sets the predecessor of a request in the list, or the last one.
     fn set_previous(&mut self, of: Neighbour, previous: Neighbour) {
-        match of.slot().and_then(|slot| self.slots.place_mut(slot)) {
-            Some(place) => place.previous = previous,
+        match of.slot().and_then(|slot| self.slots.position_mut(slot)) {
+            Some(position) => position.previous = previous,
             None => self.newest = previous,
         }
     }

@@ -91,8 +91,8 @@ impl KernelMemory {
 
     /// Returns whether a part of the memory is contiguous for the device.
     pub(crate) fn is_contiguous(&self, offset: u64, length: u32) -> bool {
-        let place = self.mapping.place(offset);
-        place.is_some_and(|(_, left)| left >= u64::from(length))
+        let found = self.mapping.dma_at(offset);
+        found.is_some_and(|(_, left)| left >= u64::from(length))
     }
 
     /// Adds a part of the memory to the list of a work request, with one segment for each mapping.

@@ -49,7 +49,7 @@ unsafe impl<T: Send + Sync> Send for RcuTable<T> {}
 unsafe impl<T: Send + Sync> Sync for RcuTable<T> {}
 
 /// Returns an index for calls of C.
-fn place(index: u32) -> usize {
+fn c_index(index: u32) -> usize {
     // Widening cast.
     index as usize
 }
@@ -77,7 +77,8 @@ impl<T: Send + Sync> RcuTable<T> {
         let entry = KBox::into_raw(entry);
         // INVARIANT: The table owns the entry, unless the call failed.
         // SAFETY: The tree is initialised.
-        if unsafe { bindings::kdapl_helper_tree_set(self.tree.get(), place(index), entry.cast()) } {
+        if unsafe { bindings::kdapl_helper_tree_set(self.tree.get(), c_index(index), entry.cast()) }
+        {
             return Ok(());
         }
         // SAFETY: The entry was made from a box above, and the table has not got it.
@@ -91,7 +92,7 @@ impl<T: Send + Sync> RcuTable<T> {
     /// Context: any.
     pub(crate) fn remove(&self, index: u32) {
         // SAFETY: The tree is initialised.
-        let removed = unsafe { bindings::kdapl_helper_tree_take(self.tree.get(), place(index)) };
+        let removed = unsafe { bindings::kdapl_helper_tree_take(self.tree.get(), c_index(index)) };
         if let Some(entry) = NonNull::new(removed) {
             // SAFETY: By the type invariant. It was removed.
             unsafe { Self::drop_later(entry.cast()) };
@@ -106,7 +107,7 @@ impl<T: Send + Sync> RcuTable<T> {
         is_it: impl FnOnce(u64) -> bool,
     ) -> Option<&'a Arc<T>> {
         // SAFETY: The tree is initialised.
-        let entry = unsafe { bindings::kdapl_helper_tree_get(self.tree.get(), place(index)) };
+        let entry = unsafe { bindings::kdapl_helper_tree_get(self.tree.get(), c_index(index)) };
         // SAFETY: By the type invariant. The guard keeps the entry for the lifetime of the result,
         // also if it is removed meanwhile.
         let entry = unsafe { entry.cast::<RcuEntry<T>>().as_ref() }?;

@@ -104,7 +104,7 @@ pub(crate) struct SelectedBuffer<'a> {
 
 impl SelectedBuffer<'_> {
     /// Returns the address in the process's memory, and the length in bytes. Neither is validated.
-    pub(crate) fn place(&self) -> (u64, u64) {
+    pub(crate) fn extent(&self) -> (u64, u64) {
         (self.raw.address, self.raw.length)
     }
 

@@ -25,8 +25,8 @@ pub(crate) use self::{
     lone::{
         HasLoneWaiter,
         LoneWaiter,
-        OwnedPlace,
-        Place, //
+        OwnedWaiterClaim,
+        WaiterClaim, //
     },
     queue::{
         new_wait_queue,

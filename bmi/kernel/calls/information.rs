@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     address::{
-        Place,
+        PeerAddress,
         TEXT, //
     },
     instance::Instance, //
@@ -162,11 +162,15 @@ pub(crate) unsafe extern "C" fn bmi_addr_lookup(
     let text = unsafe { string(text) };
     let look_up = || -> Result<i64> {
         let text = text.and_then(|text| text.to_str().ok()).ok_or(EINVAL)?;
-        let place = Place::parse(text).ok_or(EINVAL)?;
+        let address = PeerAddress::parse(text).ok_or(EINVAL)?;
         shared?.with(|inner| {
             inner.state.make_room()?;
             let peer = inner.state.engine.add_peer().map_err(|_| ENOMEM)?;
-            inner.state.home.connections.set_address(peer, Some(place));
+            inner
+                .state
+                .home
+                .connections
+                .set_address(peer, Some(address));
             Ok(peer.0.raw() as i64)
         })
     };
@@ -195,8 +199,8 @@ pub(crate) unsafe extern "C" fn bmi_addr_rev_lookup(
     let find = || -> Result<[u8; TEXT]> {
         shared?.with(|inner| {
             inner.state.engine.phase(peer).ok_or(EINVAL)?;
-            let place = inner.state.home.connections.address(peer).ok_or(EINVAL)?;
-            Ok(*place.text())
+            let address = inner.state.home.connections.address(peer).ok_or(EINVAL)?;
+            Ok(*address.text())
         })
     };
     ret(find().and_then(|bytes| {

@@ -41,15 +41,15 @@ struct Results {
     users: *mut *mut c_void,
 }
 
-/// Writes to a place of an array, which may be NULL.
+/// Writes to an entry of an array, which may be NULL.
 ///
 /// # Safety
 ///
-/// `array` is NULL or has more than `place` members.
-unsafe fn put_at<T>(array: *mut T, place: usize, value: T) {
+/// `array` is NULL or has more than `entry` members.
+unsafe fn put_at<T>(array: *mut T, entry: usize, value: T) {
     if !array.is_null() {
         // SAFETY: By the safety requirement.
-        unsafe { array.add(place).write(value) };
+        unsafe { array.add(entry).write(value) };
     }
 }
 
@@ -65,20 +65,20 @@ impl Results {
 
     /// # Safety
     ///
-    /// The arrays have more than `place` members.
-    unsafe fn put(&self, place: usize, index: usize, done: &Completion) {
+    /// The arrays have more than `entry` members.
+    unsafe fn put(&self, entry: usize, index: usize, done: &Completion) {
         // SAFETY: By the safety requirement.
         unsafe {
-            put_at(self.ids, place, done.op.0.raw() as i64);
-            put_at(self.indices, place, index as c_int);
+            put_at(self.ids, entry, done.op.0.raw() as i64);
+            put_at(self.indices, entry, index as c_int);
             put_at(
                 self.errors,
-                place,
+                entry,
                 done.error.map_or(0, |error| -error.errno()),
             );
-            put_at(self.sizes, place, done.actual as i64);
+            put_at(self.sizes, entry, done.actual as i64);
             let user = core::ptr::with_exposed_provenance_mut(done.user as usize);
-            put_at(self.users, place, user);
+            put_at(self.users, entry, user);
         }
     }
 }
@@ -143,17 +143,17 @@ unsafe fn test_some(
         return Ok(0);
     }
     let taken = shared.wait(context.into(), milliseconds, |inner| {
-        let (mut place, mut exists) = (0, false);
+        let (mut entry, mut exists) = (0, false);
         for (index, id) in ids.iter().enumerate().filter(|(_, id)| **id != 0) {
             exists |= inner.state.engine.context_of(op_of(*id)) == Some(context);
             if let Some(done) = inner.state.test(op_of(*id), context) {
-                // SAFETY: `place` is less than the number of ids.
-                unsafe { results.put(place, index, &done) };
-                place += 1;
+                // SAFETY: `entry` is less than the number of ids.
+                unsafe { results.put(entry, index, &done) };
+                entry += 1;
             }
         }
         match exists {
-            true => (place > 0).then_some(Ok(place)),
+            true => (entry > 0).then_some(Ok(entry)),
             false => Some(Err(EINVAL)),
         }
     });
@@ -229,19 +229,19 @@ pub(crate) unsafe extern "C" fn bmi_testcontext(
         let most = usize::try_from(incount).map_err(|_| EINVAL)?;
         let context = context_of(context)?;
         let taken = shared?.wait(context.into(), milliseconds, |inner| {
-            let mut place = 0;
+            let mut entry = 0;
             if !inner.state.has_context(context) {
                 return Some(Err(EINVAL));
             }
-            while place < most {
+            while entry < most {
                 let Some(done) = inner.state.test_context(context) else {
                     break;
                 };
-                // SAFETY: By the safety requirement of the function: `place` is less than `most`.
-                unsafe { results.put(place, 0, &done) };
-                place += 1;
+                // SAFETY: By the safety requirement of the function: `entry` is less than `most`.
+                unsafe { results.put(entry, 0, &done) };
+                entry += 1;
             }
-            (place > 0 || most == 0).then_some(Ok(place))
+            (entry > 0 || most == 0).then_some(Ok(entry))
         });
         taken?.unwrap_or(Ok(0))
     };
@@ -316,16 +316,16 @@ pub(crate) unsafe extern "C" fn bmi_testunexpected(
             return Err(EINVAL);
         }
         let taken = shared?.wait(UNEXPECTED_PLACE, milliseconds, |inner| {
-            let mut place = 0;
-            while place < most {
+            let mut entry = 0;
+            while entry < most {
                 let Some(taken) = inner.state.take_unexpected() else {
                     break;
                 };
-                // SAFETY: By the safety requirement of the function: `place` is less than `most`.
-                unsafe { infos.add(place).write(taken.into()) };
-                place += 1;
+                // SAFETY: By the safety requirement of the function: `entry` is less than `most`.
+                unsafe { infos.add(entry).write(taken.into()) };
+                entry += 1;
             }
-            (place > 0 || most == 0).then_some(place)
+            (entry > 0 || most == 0).then_some(entry)
         });
         Ok(taken?.unwrap_or(0))
     };

@@ -9,7 +9,7 @@ use super::{
     Work, //
 };
 use crate::{
-    address::Place,
+    address::PeerAddress,
     engine::{
         reason_of,
         rejection,
@@ -43,7 +43,7 @@ pub(crate) struct Connections {
     /// Endpoints by the indices of peers.
     of_peers: KVVec<Option<(RailId, Ep)>>,
     /// Addresses to which this side connects, in the same way.
-    addresses: KVVec<Option<Place>>,
+    addresses: KVVec<Option<PeerAddress>>,
     timeout: u32,
     /// Receives and requests of an Endpoint.
     receives: u32,
@@ -130,12 +130,12 @@ impl Connections {
     }
 
     /// Returns the address of a peer.
-    pub(crate) fn address(&self, peer: PeerId) -> Option<&Place> {
+    pub(crate) fn address(&self, peer: PeerId) -> Option<&PeerAddress> {
         self.addresses.get(peer.0.index() as usize)?.as_ref()
     }
 
     /// Sets the address of a peer; `None` for one that was freed.
-    pub(crate) fn set_address(&mut self, peer: PeerId, address: Option<Place>) {
+    pub(crate) fn set_address(&mut self, peer: PeerId, address: Option<PeerAddress>) {
         if let Some(place) = self.addresses.get_mut(peer.0.index() as usize) {
             *place = address;
         }
@@ -246,7 +246,7 @@ impl KernelHome {
         let Some(cr) = self.crs.remove(request) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
-        let remote = cr.remote().ok().and_then(Place::new);
+        let remote = cr.remote().ok().and_then(PeerAddress::new);
         self.connections.set_address(rail.peer, remote);
         let accepted = match self.create_ep(rail) {
             Ok(()) => match self.connections.ep(rail) {

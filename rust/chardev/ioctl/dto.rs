@@ -147,11 +147,11 @@ fn post_some(ep: &Ep, dtos: &Array<uapi::kdapl_dto>, next: u32, end: u32) -> (u3
         array::from_fn::<_, MAX_CHAIN, _>(|_| ShortArray::<Segment, MAX_CHAIN_SGE>::new());
     let mut posts = [Post::NOTHING; MAX_CHAIN];
     let mut count = 0_usize;
-    for ((dto, iov), place) in dtos.iter().zip(&mut iovs).zip(&mut posts) {
+    for ((dto, iov), post) in dtos.iter().zip(&mut iovs).zip(&mut posts) {
         let (Ok(operation), Ok(local)) = (operation(dto), read_iov(iov, dto)) else {
             break;
         };
-        *place = describe(dto, operation, local);
+        *post = describe(dto, operation, local);
         count = count.wrapping_add(1);
     }
     let posts = posts.get(..count).unwrap_or_default();

@@ -49,7 +49,7 @@ struct Issued<'a> {
     command: &'a Command<'a>,
     request: &'a CommandRequest,
     /// Address and size of the message.
-    place: (UserPtr, usize),
+    argument: (UserPtr, usize),
 }
 
 /// Issues a command. Returns the value for io_uring: the result of the command, which is 0 or an
@@ -73,7 +73,7 @@ pub(in crate::chardev) fn issue(
         client,
         command,
         request,
-        place: (UserPtr::from_addr(message), _IOC_SIZE(op)),
+        argument: (UserPtr::from_addr(message), _IOC_SIZE(op)),
     };
     issued.dispatch(_IOC_NR(op))
 }
@@ -107,7 +107,7 @@ impl Issued<'_> {
         } else if is(bindings::kdapl_ioctl_KDAPL_IOC_URING_CANCEL) {
             self.cancel()
         } else if self.request.may_sleep() || AT_ONCE.iter().any(|&request| is(request)) {
-            let (argument, size) = self.place;
+            let (argument, size) = self.argument;
             dispatch(self.client, number, argument, size).map(|()| 0)
         } else {
             Err(EAGAIN)
@@ -131,6 +131,6 @@ impl Issued<'_> {
             message.found = commands.cancel(id, self.command, self.request);
             Ok(())
         };
-        exchange(self.place, 0, &[], cancel).map(|()| 0)
+        exchange(self.argument, 0, &[], cancel).map(|()| 0)
     }
 }

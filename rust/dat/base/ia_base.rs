@@ -56,8 +56,8 @@ pub(in crate::dat) struct Link {
     _charge: Charge,
 }
 
-/// Place of an Interface Adapter: a port of a device, and addresses of it.
-pub(in crate::dat) struct IaPlace {
+/// Port of an Interface Adapter: a port of a device, and addresses of it.
+pub(in crate::dat) struct IaPort {
     pub(in crate::dat) device: Arc<Device>,
     pub(in crate::dat) port: u32,
     /// The adapter's own address.
@@ -97,7 +97,7 @@ pub(crate) struct IaBase {
 }
 
 impl IaBase {
-    /// Creates the base of an adapter at a place of a device. The calling process is the consumer.
+    /// Creates the base of an adapter at a port of a device. The calling process is the consumer.
     ///
     /// Context: process; sleeps.
     ///
@@ -108,15 +108,15 @@ impl IaBase {
     pub(in crate::dat) fn new(
         handle: Handle,
         net: NetRef,
-        place: IaPlace,
+        port: IaPort,
         is_of_kernel: bool,
     ) -> DatResult<Arc<Self>> {
-        let IaPlace {
+        let IaPort {
             device,
             port,
             own,
             choice,
-        } = place;
+        } = port;
         let link = Link {
             _charge: Charge::new(&device, Resource::Handle)?,
             device: device.clone(),
@@ -229,9 +229,9 @@ impl IaBase {
         let ip = remote.ip().ok_or(unsupported)?;
         let addresses = self.addresses()?;
         let locals = addresses.iter().map(|address| address.local);
-        let place = source_address(locals, ip, remote.scope()).ok_or(unsupported)?;
+        let source = source_address(locals, ip, remote.scope()).ok_or(unsupported)?;
         addresses
-            .get(place)
+            .get(source)
             .map(|address| address.address)
             .ok_or(unsupported)
     }

@@ -53,13 +53,13 @@ use kernel::{
 /// serve many receives, whose events the consumer takes as they arrive.
 const MIN_DEPTH: u32 = 512;
 
-/// Places the completion queues of a consumer on the current CPU. `vector` is a completion vector,
-/// or [`Placement::ANY`].
+/// Returns the completion vectors of the queues of a consumer on the current CPU. `vector` is a
+/// completion vector, or [`Placement::ANY`].
 ///
 /// # Errors
 ///
 /// INVALID_PARAMETER (completion vector) if the device has no such vector.
-pub(in crate::dat) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
+pub(in crate::dat) fn placement(vector: i32, device: &Device) -> DatResult<Placement> {
     let cpu = CpuId::current().as_u32();
     Placement::new(vector, cpu, device.completion_vectors()).ok_or(DatError::Invalid(Arg::Vector))
 }
@@ -211,12 +211,12 @@ impl Cqs {
         }
         let count = self.list.len();
         for turn in 0..count {
-            let place = self.next.saturating_add(turn).checked_rem(count);
-            let Some(queue) = place.and_then(|place| self.list.get(place)) else {
+            let next = self.next.saturating_add(turn).checked_rem(count);
+            let Some(queue) = next.and_then(|next| self.list.get(next)) else {
                 return;
             };
             if enough(queue) {
-                self.next = place.map_or(0, |place| place.saturating_add(1));
+                self.next = next.map_or(0, |next| next.saturating_add(1));
                 return;
             }
         }

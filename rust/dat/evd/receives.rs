@@ -142,17 +142,17 @@ impl Evd {
         count
     }
 
-    /// Counts receives among the queued events at these places, counted from the oldest one.
+    /// Counts receives among the queued events in this range, counted from the oldest one.
     fn count_in(
         &self,
         consumer: &Consumer,
-        places: Range<u32>,
+        range: Range<u32>,
         is_counted: impl Fn(u64) -> bool,
     ) -> u32 {
         let mut count = 0_u32;
         self.queue
             .ring
-            .for_each_in(&consumer.slots, places, |record| {
+            .for_each_in(&consumer.slots, range, |record| {
                 let counts = receiver(record).is_some_and(&is_counted);
                 count = count.saturating_add(counts.into());
             });

@@ -11,7 +11,7 @@
 //! first completion queue with the first Endpoint that needs it.
 
 use super::{
-    place,
+    placement,
     Config,
     Evd,
     EvdContext,
@@ -50,7 +50,7 @@ impl Evd {
                 // The ring stays empty.
                 qlen: 1,
                 flags: Flags::DISCARD,
-                placement: place(Placement::ANY, device)?,
+                placement: placement(Placement::ANY, device)?,
             },
         )?;
         // The queue length limits the completions of one poll.

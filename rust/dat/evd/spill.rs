@@ -244,13 +244,13 @@ impl Evd {
     pub(in crate::dat) fn keep(&self, queue_pair: Arc<dyn Send + Sync>) {
         let address = Arc::as_ptr(&queue_pair).addr();
         // The queue pair must not be destroyed before. The node is small: memory is soon free.
-        let place = loop {
+        let node = loop {
             match RBTreeNodeReservation::new(GFP_KERNEL) {
-                Ok(place) => break place,
+                Ok(node) => break node,
                 Err(_) => fsleep(Delta::from_millis(1)),
             }
         };
-        let object = place.into_node(address, queue_pair);
+        let object = node.into_node(address, queue_pair);
         // Dropped without the lock.
         let unneeded = self.consumer.lock().cqs.keep(object);
         drop(unneeded);

@@ -28,8 +28,8 @@ use crate::{
         task,
         wait::{
             Deadline,
-            Place,
             SleepResult, //
+            WaiterClaim,
         },
     },
 };
@@ -86,7 +86,7 @@ struct OnlyWaiter<'a> {
     deadline: Deadline,
     // The following fields are dropped in this order.
     _counting: Option<Counting>,
-    place: Place<'a>,
+    claim: WaiterClaim<'a>,
     _leaving: ReenableTriggers<&'a Arc<Evd>>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> OnlyWaiter<'a> {
         limit: DrainLimit,
         sink: &'a mut dyn EventSink,
     ) -> DatResult<Self> {
-        let place = evd.wakeup.waiter.take().ok_or(DatError::new(
+        let claim = evd.wakeup.waiter.take().ok_or(DatError::new(
             Kind::InvalidState,
             Subtype::InvalidStateEvdWaiter,
         ))?;
@@ -108,7 +108,7 @@ impl<'a> OnlyWaiter<'a> {
             limit,
             deadline,
             _counting: (threshold > 1).then(|| Counting::new(evd, threshold)),
-            place,
+            claim,
             _leaving: ReenableTriggers(evd),
         })
     }
@@ -181,7 +181,7 @@ impl Waiter for OnlyWaiter<'_> {
             return SleepEnd::Closed;
         }
         match self
-            .place
+            .claim
             .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
         {
             // A stop of waits wakes, too. The next sleep reports it, unless an event can be taken.

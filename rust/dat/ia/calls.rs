@@ -232,7 +232,7 @@ impl Ia {
         let flags = Flags::from_bits(flags).ok_or(DatError::Invalid(Arg::Flags))?;
         let qlen = evd::queue_length(qlen, self.attr().max_evd_qlen)?;
         let device = self.base.device()?;
-        let placement = evd::place(vector, &device)?;
+        let placement = evd::placement(vector, &device)?;
         let cno = self.use_cno(cno)?;
         let config = evd::Config {
             device: &device,

@@ -155,13 +155,13 @@ impl Listener {
     /// Claims a free port of the first address that the device has, at all addresses.
     fn any_of_first(ia: &IaBase, addresses: &[PortAddress]) -> DatResult<Self> {
         let mut refusal = DatError::internal();
-        for (place, first) in addresses.iter().enumerate() {
+        for (index, first) in addresses.iter().enumerate() {
             match Part::at(ia, first.address.with_port(0)) {
                 Ok(part) => {
                     let port = part.address.port();
                     let mut parts = KVVec::new();
                     kvvec::push(&mut parts, part, GFP_KERNEL_ACCOUNT)?;
-                    let rest = addresses.get(place.saturating_add(1)..).unwrap_or_default();
+                    let rest = addresses.get(index.saturating_add(1)..).unwrap_or_default();
                     return Self::on_all(ia, parts, rest, Qualifier::Port(port));
                 }
                 Err(error) if error.kind() == Kind::InvalidAddress => refusal = error,

@@ -63,8 +63,8 @@ impl Srq {
     fn oldest_claim(&self) -> u64 {
         let mut number = u64::MAX;
         let mut next = Some(Cursor::first());
-        while let Some(place) = next {
-            next = self.inner.lock().members.visit(place, |member| {
+        while let Some(cursor) = next {
+            next = self.inner.lock().members.visit(cursor, |member| {
                 number = number.min(member.newest);
             });
         }

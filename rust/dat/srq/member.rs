@@ -181,8 +181,8 @@ impl Srq {
         let mut handles = RBTree::new();
         let mut some = KVec::with_capacity(VISITS, GFP_KERNEL_ACCOUNT)?;
         let mut next = Some(Cursor::first());
-        while let Some(place @ Cursor::Live(_)) = next {
-            next = self.inner.lock().members.visit(place, |member| {
+        while let Some(cursor @ Cursor::Live(_)) = next {
+            next = self.inner.lock().members.visit(cursor, |member| {
                 // Never fails: a visit has at most `VISITS` entries.
                 let _ = some.push_within_capacity(member.ep.into_raw());
             });

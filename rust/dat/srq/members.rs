@@ -59,7 +59,7 @@ pub(super) enum Cursor {
 }
 
 impl Cursor {
-    /// Returns the place before all entries.
+    /// Returns the cursor before all entries.
     pub(super) const fn first() -> Self {
         Self::Live(QpId::from_raw(0))
     }
@@ -125,12 +125,12 @@ impl Members {
         self.gone.get(&id).map(|member| (id, member))
     }
 
-    /// Visits [`VISITS`] entries from a place on, at most. Returns the place to continue from;
+    /// Visits [`VISITS`] entries from a cursor on, at most. Returns the cursor to continue from;
     /// `None` at the end.
     ///
     /// An entry that exists during the whole walk is visited, even if it gets its mark meanwhile.
-    pub(super) fn visit(&mut self, place: Cursor, visit: impl FnMut(&Member)) -> Option<Cursor> {
-        match place {
+    pub(super) fn visit(&mut self, cursor: Cursor, visit: impl FnMut(&Member)) -> Option<Cursor> {
+        match cursor {
             Cursor::Live(from) => {
                 let next = visit_some(&mut self.live, from, visit);
                 Some(next.map_or(Cursor::Gone(QpId::from_raw(0)), Cursor::Live))

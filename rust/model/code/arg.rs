@@ -32,29 +32,29 @@ pub(crate) enum Arg {
     Ep,
     /// EVD.
     Evd,
-    /// Event to post, or place for the events to take.
+    /// Event to post, or memory for the events to take.
     Event,
     /// Flags.
     Flags,
-    /// Place for the handle of the new object.
+    /// Memory for the handle of the new object.
     Handle,
     /// Hard high watermark.
     HardWatermark,
-    /// Place for the type of a handle.
+    /// Memory for the type of a handle.
     HandleType,
-    /// Place for the context that a DTO names memory by.
+    /// Memory for the context that a DTO names memory by.
     LmrContext,
-    /// Place for the name of a type of return codes.
+    /// Memory for the name of a type of return codes.
     Major,
     /// Mask of the parameters to query or to modify.
     Mask,
-    /// Place for the name of a subtype of return codes.
+    /// Memory for the name of a subtype of return codes.
     Minor,
     /// Type of a DTO.
     Operation,
     /// Hint for the optimization of memory accesses.
     Optimize,
-    /// Parameters to modify, or place for the parameters to query.
+    /// Parameters to modify, or memory for the parameters to query.
     Param,
     /// Private data.
     PrivateData,

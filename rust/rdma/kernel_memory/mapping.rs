@@ -157,11 +157,11 @@ impl Mapping {
     /// Returns the DMA address of an offset, and the number of bytes from there to the end of the
     /// mapping. `None` beyond the end of the memory.
     #[inline]
-    pub(super) fn place(&self, offset: u64) -> Option<(u64, u64)> {
-        let place = self.ends().place(offset)?;
+    pub(super) fn dma_at(&self, offset: u64) -> Option<(u64, u64)> {
+        let position = self.ends().position(offset)?;
         let rest = self.length.checked_sub(offset)?;
-        let address = self.addresses.get(place.piece)?;
-        Some((address.wrapping_add(place.into), place.left.min(rest)))
+        let address = self.addresses.get(position.piece)?;
+        Some((address.wrapping_add(position.into), position.left.min(rest)))
     }
 
     /// Implements [`KernelMemory::for_each_mapping`](super::KernelMemory::for_each_mapping).
@@ -173,7 +173,7 @@ impl Mapping {
     ) -> Result {
         let mut left = length;
         while left > 0 {
-            let (address, size) = self.place(offset).ok_or(EINVAL)?;
+            let (address, size) = self.dma_at(offset).ok_or(EINVAL)?;
             let size = size.min(left);
             if size == 0 {
                 return Err(EINVAL);
@@ -193,8 +193,8 @@ impl Drop for Mapping {
         }
         let mut offset = 0;
         for address in &self.addresses {
-            let size = match self.ends().place(offset) {
-                Some(place) => place.left.min(self.length.saturating_sub(offset)),
+            let size = match self.ends().position(offset) {
+                Some(position) => position.left.min(self.length.saturating_sub(offset)),
                 None => 0,
             };
             // SAFETY: By the type invariant this is the mapping of the piece at `offset`.

@@ -95,7 +95,7 @@ impl<T: Element> Array<T> {
     }
 
     /// Returns the address of an element.
-    fn place(&self, index: u32) -> Result<UserPtr> {
+    fn address(&self, index: u32) -> Result<UserPtr> {
         let address = usize::try_from(self.from(index)?.address).map_err(|_| EFAULT)?;
         Ok(UserPtr::from_addr(address))
     }
@@ -106,10 +106,10 @@ impl<T: Element> Array<T> {
     ///
     /// `E2BIG` if the part that the kernel does not know is not zero, `EFAULT`.
     pub(crate) fn read(&self, index: u32) -> Result<T> {
-        let place = self.place(index)?;
-        let element = read_known(place, self.stride())?;
+        let address = self.address(index)?;
+        let element = read_known(address, self.stride())?;
         if self.stride() > size_of::<T>() {
-            unknown_is_zero(place, self.stride(), size_of::<T>())?;
+            unknown_is_zero(address, self.stride(), size_of::<T>())?;
         }
         Ok(element)
     }
@@ -120,7 +120,7 @@ impl<T: Element> Array<T> {
     ///
     /// `EFAULT`.
     pub(crate) fn may_write(&self, index: u32) -> Result {
-        if can_write(self.place(index)?, self.stride()) {
+        if can_write(self.address(index)?, self.stride()) {
             Ok(())
         } else {
             Err(EFAULT)
@@ -133,7 +133,11 @@ impl<T: Element> Array<T> {
         let most = (PAGE_SIZE as u32).checked_div(self.size).unwrap_or(0);
         let count = count.min(most);
         let size = self.stride().wrapping_mul(count as usize);
-        if count > 1 && self.place(index).is_ok_and(|place| can_write(place, size)) {
+        if count > 1
+            && self
+                .address(index)
+                .is_ok_and(|address| can_write(address, size))
+        {
             return count;
         }
         self.may_write(index).map_or(0, |()| 1)
@@ -145,24 +149,24 @@ impl<T: Element> Array<T> {
     ///
     /// `EFAULT`.
     pub(crate) fn write(&self, index: u32, element: &T) -> Result {
-        let place = self.place(index)?;
+        let address = self.address(index)?;
         let known = size_of::<T>().min(self.stride());
-        copy_out(place, element.as_bytes().get(..known).ok_or(EINVAL)?)?;
+        copy_out(address, element.as_bytes().get(..known).ok_or(EINVAL)?)?;
         if self.stride() > known {
-            Self::clear(place, known, self.stride())?;
+            Self::clear(address, known, self.stride())?;
         }
         Ok(())
     }
 
     /// Clears the bytes of an element from `known` up to `size`.
     #[inline(never)]
-    fn clear(place: UserPtr, known: usize, size: usize) -> Result {
+    fn clear(address: UserPtr, known: usize, size: usize) -> Result {
         const ZEROS: [u8; 64] = [0; 64];
         let mut from = known;
         while from < size {
             let count = size.wrapping_sub(from).min(ZEROS.len());
             let zeros = ZEROS.get(..count).ok_or(EINVAL)?;
-            copy_out(place.wrapping_byte_add(from), zeros)?;
+            copy_out(address.wrapping_byte_add(from), zeros)?;
             from = from.saturating_add(count);
         }
         Ok(())
@@ -185,9 +189,9 @@ pub(crate) fn check_size<T: Element>(size: u32) -> Result {
 }
 
 /// Returns whether `size` bytes, at most a page, can be written.
-fn can_write(place: UserPtr, size: usize) -> bool {
+fn can_write(address: UserPtr, size: usize) -> bool {
     // SAFETY: The helper accepts any user address.
-    unsafe { bindings::kdapl_helper_can_write(place.as_mut_ptr(), size) }
+    unsafe { bindings::kdapl_helper_can_write(address.as_mut_ptr(), size) }
 }
 
 /// A buffer for at most `N` events that are copied out together. It is on the stack and not
@@ -231,7 +235,7 @@ impl<const N: usize> Records<N> {
         let records: &[Record] =
             unsafe { slice::from_raw_parts(self.records.as_ptr().cast(), self.len) };
         if array.stride() == size_of::<Record>() {
-            return copy_out(array.place(index)?, records.as_bytes());
+            return copy_out(array.address(index)?, records.as_bytes());
         }
         (index..)
             .zip(records)
@@ -273,7 +277,7 @@ impl<T: Element, const N: usize> ShortArray<T, N> {
             let bytes = unsafe {
                 slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val::<[_]>(room))
             };
-            UserSlice::new(array.place(0)?, bytes.len())
+            UserSlice::new(array.address(0)?, bytes.len())
                 .reader()
                 .read_raw(bytes)?;
         } else {

@@ -51,13 +51,13 @@ pub(crate) struct LoneWaiter {
 }
 
 // SAFETY: The type is meant to be shared. A waker reads the task pointer under RCU. Only the task
-// that has reserved the place writes it, and there is one such task at a time.
+// that has claimed it writes it, and there is one such task at a time.
 unsafe impl Send for LoneWaiter {}
 // SAFETY: As above.
 unsafe impl Sync for LoneWaiter {}
 
 impl LoneWaiter {
-    /// Creates a free place.
+    /// Creates it without a waiter.
     pub(crate) fn new() -> impl PinInit<Self> {
         // All zeros is the state without a waiter, as `rcuwait_init` sets it.
         let nobody = Rcuwait(Opaque::new(bindings::rcuwait::default()));
@@ -68,12 +68,12 @@ impl LoneWaiter {
         })
     }
 
-    /// Reserves the place for the caller, unless it is reserved already.
-    pub(crate) fn take(&self) -> Option<Place<'_>> {
-        (!self.taken.swap(true)).then(|| Place(self))
+    /// Claims it for the caller, unless it is claimed already.
+    pub(crate) fn take(&self) -> Option<WaiterClaim<'_>> {
+        (!self.taken.swap(true)).then(|| WaiterClaim(self))
     }
 
-    /// Returns whether the place is reserved. The owner of the reservation may be awake.
+    /// Returns whether it is claimed. The owner of the claim may be awake.
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.load_acquire()
     }
@@ -91,7 +91,7 @@ impl LoneWaiter {
 
 /// An object with a [`LoneWaiter`].
 pub(crate) trait HasLoneWaiter: Send + Sync {
-    /// Returns the place of the waiter.
+    /// Returns the place of the only waiter.
     fn lone_waiter(&self) -> &LoneWaiter;
 }
 
@@ -101,15 +101,14 @@ impl<T: HasLoneWaiter> HasHead for T {
     }
 }
 
-/// Reservation of a [`LoneWaiter`] for a party that is woken by a call. Dropped to release the
-/// place.
-pub(crate) struct OwnedPlace<T: HasLoneWaiter> {
+/// Claim of a [`LoneWaiter`] for a party that is woken by a call, until the drop.
+pub(crate) struct OwnedWaiterClaim<T: HasLoneWaiter> {
     object: Arc<T>,
     entry: Option<WaitEntry<T>>,
 }
 
-impl<T: HasLoneWaiter> OwnedPlace<T> {
-    /// Reserves the place of `object`, unless it is reserved already.
+impl<T: HasLoneWaiter> OwnedWaiterClaim<T> {
+    /// Claims the waiter of `object`, unless it is claimed already.
     pub(crate) fn take(object: Arc<T>) -> Option<Self> {
         let was_taken = object.lone_waiter().taken.swap(true);
         (!was_taken).then(|| Self {
@@ -136,17 +135,17 @@ impl<T: HasLoneWaiter> OwnedPlace<T> {
     }
 }
 
-impl<T: HasLoneWaiter> Drop for OwnedPlace<T> {
+impl<T: HasLoneWaiter> Drop for OwnedWaiterClaim<T> {
     fn drop(&mut self) {
         self.entry = None;
         self.object.lone_waiter().taken.swap(false);
     }
 }
 
-/// Reservation of a [`LoneWaiter`]. Dropped to release the place.
-pub(crate) struct Place<'a>(&'a LoneWaiter);
+/// Claim of a [`LoneWaiter`], until the drop.
+pub(crate) struct WaiterClaim<'a>(&'a LoneWaiter);
 
-impl Place<'_> {
+impl WaiterClaim<'_> {
     /// Sleeps until `ready` returns true, the deadline passes, or a signal is pending.
     ///
     /// `ready` takes precedence: it is checked once more after each sleep. It also runs with the
@@ -161,7 +160,7 @@ impl Place<'_> {
         might_sleep();
         let alarm = &self.0.alarm;
         let task = alarm.sleepers.0.get();
-        // SAFETY: The structure is initialised, and only the owner of the reservation writes it.
+        // SAFETY: The structure is initialised, and only the owner of the claim writes it.
         unsafe { bindings::kdapl_helper_prepare_to_rcuwait(task) };
         let outcome = alarm.wait(
             deadline,
@@ -175,7 +174,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterClaim<'_> {
     fn drop(&mut self) {
         self.0.taken.swap(false);
     }
@@ -232,19 +231,19 @@ mod tests {
 
         /// Waits as the only waiter.
         fn wait(&self, mut deadline: Deadline, ready: impl FnMut() -> bool) -> Result<SleepResult> {
-            let mut place = self.waiter.take().ok_or(EBUSY)?;
-            Ok(place.wait(&mut deadline, ready))
+            let mut claim = self.waiter.take().ok_or(EBUSY)?;
+            Ok(claim.wait(&mut deadline, ready))
         }
     }
 
     #[test]
-    fn one_reservation_at_a_time() -> Result {
+    fn one_claim_at_a_time() -> Result {
         let pair = Pair::new()?;
-        let place = pair.waiter.take();
-        assert!(place.is_some());
+        let claim = pair.waiter.take();
+        assert!(claim.is_some());
         assert!(pair.waiter.is_taken());
         assert!(pair.waiter.take().is_none());
-        drop(place);
+        drop(claim);
         assert!(!pair.waiter.is_taken());
         assert!(pair.waiter.take().is_some());
         Ok(())

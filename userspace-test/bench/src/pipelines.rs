@@ -21,7 +21,7 @@ const TESTS: [(&str, &str); 4] = [
 /// Largest ratio of the times.
 const LIMIT: f64 = 0.9;
 
-/// Place of the operations per second in the figures of `dapltest`.
+/// Position of the operations per second in the figures of `dapltest`.
 const OPERATIONS: usize = 6;
 
 pub fn run(sink: Sink<'_>) -> Result<()> {

@@ -25,13 +25,13 @@ const EMPTY: u32 = 2000;
 const ARMS: &str = "rxe_req_notify_cq";
 
 /// A queue, and endpoints whose messages arrive on it.
-struct Place<'a> {
+struct FedQueue<'a> {
     ends: &'a Ends,
     recv: Evd,
     pair: Pair,
 }
 
-impl Place<'_> {
+impl FedQueue<'_> {
     /// Counts how often a queue is armed while `messages` messages arrive one after another and are
     /// taken with `take`.
     fn count(
@@ -92,15 +92,15 @@ pub fn run(sink: Sink<'_>) -> Result<()> {
     let ends = Ends::open()?;
     let recv = ends.ia.create_evd(EvdFlags::DTO, BATCH as i32)?;
     let pair = ends.pair(&recv, BATCH)?;
-    let place = Place { ends: &ends, recv, pair };
-    let waited = place.count(FEWER, |evd| evd.wait(Some(PATIENCE), 1)).context("waiting")?;
+    let queue = FedQueue { ends: &ends, recv, pair };
+    let waited = queue.count(FEWER, |evd| evd.wait(Some(PATIENCE), 1)).context("waiting")?;
     let counts = waited >= u64::from(FEWER);
     ensure!(counts, "{waited} arms for {FEWER} waits: the counter does not work");
-    let arms = place.count(MESSAGES, poll).context("polling")?;
+    let arms = queue.count(MESSAGES, poll).context("polling")?;
     let mut tell = |what: &str, unit: &str, ours: f64, limit| {
         sink(Sample::alone("polling", what, unit, ours, limit))
     };
     tell("10,000 messages dequeued: queues armed", "times", arms as f64, Some(0.0))?;
-    tell("a dequeue that finds a message", "ns", place.dequeue()?, None)?;
-    tell("a dequeue that finds nothing", "ns", place.look()?, None)
+    tell("a dequeue that finds a message", "ns", queue.dequeue()?, None)?;
+    tell("a dequeue that finds nothing", "ns", queue.look()?, None)
 }

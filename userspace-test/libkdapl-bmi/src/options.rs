@@ -12,7 +12,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Place of the adapter, in the form of [`Ia::open`](libkdapl::Ia::open): a device, a network
+    /// Name of the adapter, in the form of [`Ia::open`](libkdapl::Ia::open): a device, a network
     /// device or an IP address. `None` for the address of `listen` or the first device whose port
     /// is up.
     pub adapter: Option<String>,

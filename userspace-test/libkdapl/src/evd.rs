@@ -53,7 +53,7 @@ pub struct Evd(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    place: Place,
+    ownership: Ownership,
     /// CNO that the EVD triggers. Kept alive, and dropped after the EVD.
     cno: Mutex<Option<Cno>>,
     /// Events that are taken without a system call. Mapped by the first call that leaves events in
@@ -62,7 +62,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-enum Place {
+enum Ownership {
     Own(Object),
     /// Asynchronous EVD. It is freed with its IA.
     OfIa(Arc<Device>, Handle),
@@ -77,32 +77,32 @@ impl Evd {
     ) -> Result<Self> {
         let mut message = kdapl_evd_create { qlen, flags: flags.0, vector, ..Default::default() };
         raw::call(device, call::EVD_CREATE, &mut message)?;
-        Ok(Self::at(Place::Own(Object::new(device, message.handle, call::EVD_FREE))))
+        Ok(Self::at(Ownership::Own(Object::new(device, message.handle, call::EVD_FREE))))
     }
 
     pub(crate) fn of_ia(device: &Arc<Device>, handle: u64) -> Self {
-        Self::at(Place::OfIa(device.clone(), Handle(handle)))
+        Self::at(Ownership::OfIa(device.clone(), Handle(handle)))
     }
 
-    fn at(place: Place) -> Self {
-        Self(Arc::new(Inner { place, cno: Mutex::new(None), mapped: OnceLock::new() }))
+    fn at(ownership: Ownership) -> Self {
+        Self(Arc::new(Inner { ownership, cno: Mutex::new(None), mapped: OnceLock::new() }))
     }
 
     /// Returns the open file of the EVD, for raw messages.
     #[must_use]
     pub fn device(&self) -> &Arc<Device> {
-        match &self.0.place {
-            Place::Own(object) => &object.device,
-            Place::OfIa(device, _) => device,
+        match &self.0.ownership {
+            Ownership::Own(object) => &object.device,
+            Ownership::OfIa(device, _) => device,
         }
     }
 
     /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        match &self.0.place {
-            Place::Own(object) => object.handle,
-            Place::OfIa(_, handle) => *handle,
+        match &self.0.ownership {
+            Ownership::Own(object) => object.handle,
+            Ownership::OfIa(_, handle) => *handle,
         }
     }
 
@@ -374,9 +374,9 @@ impl Evd {
     /// # Errors
     /// `INVALID_STATE/EVD_IN_USE` while endpoints or service points feed it.
     pub fn free(&self) -> Result<()> {
-        match &self.0.place {
-            Place::Own(object) => object.free(),
-            Place::OfIa(..) => self.simply(call::EVD_FREE),
+        match &self.0.ownership {
+            Ownership::Own(object) => object.free(),
+            Ownership::OfIa(..) => self.simply(call::EVD_FREE),
         }
     }
 }

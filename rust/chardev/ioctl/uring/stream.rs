@@ -82,7 +82,7 @@ impl EventStream {
         self.exchange.may_write()?;
         let buffer = command.select(self.group)?;
         let size = self.exchange.message.event_size;
-        let (address, length) = buffer.place();
+        let (address, length) = buffer.extent();
         let room = length.checked_div(size.into()).unwrap_or(0);
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         if room == 0 {
@@ -143,7 +143,8 @@ impl Task for EventStream {
 impl Issued<'_> {
     /// Begins a stream into the buffers of a group.
     pub(super) fn stream(&self, group: u16) -> Result<i32> {
-        let mut exchange = Exchange::<bindings::kdapl_uring_stream>::begin(self.place, ABSOLUTE)?;
+        let mut exchange =
+            Exchange::<bindings::kdapl_uring_stream>::begin(self.argument, ABSOLUTE)?;
         let message = &mut exchange.message;
         let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
         (message.taken, message.buffer) = (0, 0);

@@ -214,7 +214,7 @@ impl Issued<'_> {
         flags: u32,
         begin: impl FnOnce(&mut W::Message) -> CallResult<Begun<W>>,
     ) -> Result<i32> {
-        let mut exchange = Exchange::<W::Message>::begin(self.place, flags)?;
+        let mut exchange = Exchange::<W::Message>::begin(self.argument, flags)?;
         let done = match begin(&mut exchange.message) {
             Ok(Begun::Wait(wait, deadline)) => {
                 return self.start(WaitCommand {

@@ -61,9 +61,9 @@ impl Chained {
         posts: &[Post<'a>],
         mut chain: impl FnMut(&Post<'a>) -> Option<(u32, Dto)>,
     ) {
-        for (post, place) in posts.iter().zip(&mut self.0) {
-            *place = chain(post);
-            if place.is_none() {
+        for (post, slot) in posts.iter().zip(&mut self.0) {
+            *slot = chain(post);
+            if slot.is_none() {
                 break;
             }
         }

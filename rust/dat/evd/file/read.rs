@@ -48,7 +48,7 @@ use zerocopy::IntoBytes;
 /// Largest number of events that are copied out together.
 const AT_ONCE: usize = 8;
 
-/// Place of the oldest event.
+/// Ring and index of the oldest event.
 #[derive(Clone, Copy)]
 enum Oldest {
     /// At this index of the ring that the process maps.
@@ -79,17 +79,17 @@ impl Evd {
     /// are drained first.
     fn peek(&self, consumer: &mut Consumer, most: usize) -> (Peeked, DrainEnd) {
         let mut records = [Record::default(); AT_ONCE];
-        let places = records.get_mut(..most.min(AT_ONCE)).unwrap_or_default();
-        let mapped = self.queue.mapped.as_ref().map(|ring| ring.peek(places));
-        let ((index, count), place, drained): (_, fn(u32) -> Oldest, _) = match mapped {
+        let room = records.get_mut(..most.min(AT_ONCE)).unwrap_or_default();
+        let mapped = self.queue.mapped.as_ref().map(|ring| ring.peek(room));
+        let ((index, count), origin, drained): (_, fn(u32) -> Oldest, _) = match mapped {
             Some(found) if found.1 != 0 => (found, Oldest::Mapped, DrainEnd::Complete),
             _ => {
                 let drained = self.drain_to_ring(consumer);
-                let found = self.queue.ring.peek(&consumer.slots, places);
+                let found = self.queue.ring.peek(&consumer.slots, room);
                 (found, Oldest::Ring, drained)
             }
         };
-        let oldest = place(index);
+        let oldest = origin(index);
         let peeked = Peeked {
             records,
             count,

@@ -65,10 +65,10 @@ impl Sites {
 }
 
 /// A section, and an address in it.
-type Place = (usize, u64);
+type Address = (usize, u64);
 
 /// Marks the last branch before each reference to a panic of the core crate.
-fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Place, Site)>]) {
+fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Address, Site)>]) {
     let mut by_place = BTreeMap::new();
     for (place, site) in sites.iter_mut().flatten() {
         by_place.insert(*place, site);

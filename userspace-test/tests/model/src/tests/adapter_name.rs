@@ -4,8 +4,8 @@
 
 use crate::rust::model::adapter_name::{
     is_link_local,
+    match_text,
     own_address,
-    place_match,
     source_address,
     AdapterName,
     Choice,
@@ -35,8 +35,8 @@ fn parse(text: &str) -> Option<AdapterName<'_>> {
 }
 
 #[test]
-fn a_name_has_subject_port_and_place() {
-    for (text, subject, port, place) in [
+fn a_name_has_subject_port_and_location() {
+    for (text, subject, port, location) in [
         ("rxe0", "rxe0", None, None),
         ("mlx5_0/2", "mlx5_0", Some(2), None),
         ("mlx5_0/2@eth0.100", "mlx5_0", Some(2), Some("eth0.100")),
@@ -51,7 +51,7 @@ fn a_name_has_subject_port_and_place() {
         let name = parse(text).expect(text);
         assert_eq!(name.subject, subject.as_bytes(), "{text}");
         assert_eq!(name.port, port, "{text}");
-        assert_eq!(name.place, place.map(str::as_bytes), "{text}");
+        assert_eq!(name.location, location.map(str::as_bytes), "{text}");
     }
 }
 
@@ -76,7 +76,7 @@ fn other_texts_are_no_names() {
 }
 
 #[test]
-fn a_place_is_a_network_device_or_an_address() {
+fn a_location_is_a_network_device_or_an_address() {
     for (text, netdev, address, expected) in [
         ("eth0", "eth0", "10.7.0.1", Some(Match::NetDevice)),
         ("eth0", "eth1", "10.7.0.1", None),
@@ -93,10 +93,10 @@ fn a_place_is_a_network_device_or_an_address() {
         ("%eth0", "eth0", "10.7.0.1", None),
         ("", "eth0", "10.7.0.1", None),
     ] {
-        let found = place_match(text.as_bytes(), netdev.as_bytes(), ip(address));
+        let found = match_text(text.as_bytes(), netdev.as_bytes(), ip(address));
         assert_eq!(found, expected, "{text} for {address} of {netdev}");
     }
-    assert_eq!(place_match(b"\xff", b"eth0", ip("10.7.0.1")), None);
+    assert_eq!(match_text(b"\xff", b"eth0", ip("10.7.0.1")), None);
 }
 
 #[test]
@@ -257,17 +257,17 @@ proptest! {
 
     #[test]
     fn a_name_is_put_together_again(subject in "[a-z0-9_.:]{1,20}", port in prop::option::of(any::<u32>()),
-                                    place in prop::option::of("[a-z0-9_.:%]{1,20}")) {
+                                    location in prop::option::of("[a-z0-9_.:%]{1,20}")) {
         let mut text = subject.clone();
         if let Some(port) = port {
             text += &format!("/{port}");
         }
-        if let Some(place) = &place {
-            text += &format!("@{place}");
+        if let Some(location) = &location {
+            text += &format!("@{location}");
         }
         let name = AdapterName::parse(text.as_bytes()).expect("a name");
         prop_assert_eq!(name.subject, subject.as_bytes());
         prop_assert_eq!(name.port, port);
-        prop_assert_eq!(name.place, place.as_deref().map(str::as_bytes));
+        prop_assert_eq!(name.location, location.as_deref().map(str::as_bytes));
     }
 }

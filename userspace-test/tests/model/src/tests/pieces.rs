@@ -32,7 +32,7 @@ fn pages_begin_within_a_page() {
         (4195, 1, 4095, 1),
         (4196, 2, 0, 4096),
     ] {
-        assert_eq!(ends.place(offset), Some(Position { piece, into, left }));
+        assert_eq!(ends.position(offset), Some(Position { piece, into, left }));
     }
 }
 
@@ -40,22 +40,22 @@ fn pages_begin_within_a_page() {
 fn no_place_is_beyond_the_end() {
     let ends = [10, 30];
     assert_eq!(
-        Ends::Listed(&ends).place(29),
+        Ends::Listed(&ends).position(29),
         Some(Position {
             piece: 1,
             into: 19,
             left: 1
         })
     );
-    assert_eq!(Ends::Listed(&ends).place(30), None);
-    assert_eq!(Ends::Listed(&ends).place(u64::MAX), None);
-    assert_eq!(Ends::Listed(&[]).place(0), None);
-    assert_eq!(Ends::Regular { first: 0, size: 0 }.place(0), None);
+    assert_eq!(Ends::Listed(&ends).position(30), None);
+    assert_eq!(Ends::Listed(&ends).position(u64::MAX), None);
+    assert_eq!(Ends::Listed(&[]).position(0), None);
+    assert_eq!(Ends::Regular { first: 0, size: 0 }.position(0), None);
     let last = Ends::Regular {
         first: 1,
         size: u64::MAX,
     }
-    .place(u64::MAX);
+    .position(u64::MAX);
     assert_eq!(
         last,
         Some(Position {
@@ -64,24 +64,24 @@ fn no_place_is_beyond_the_end() {
             left: 1
         })
     );
-    assert_eq!(Ends::Regular { first: 0, size: 1 }.place(u64::MAX), None);
+    assert_eq!(Ends::Regular { first: 0, size: 1 }.position(u64::MAX), None);
 }
 
 proptest! {
     #[test]
-    fn regular_places_are_those_of_a_walk(first in 1_u64..40, size in 1_u64..40) {
+    fn regular_positions_are_those_of_a_walk(first in 1_u64..40, size in 1_u64..40) {
         let sizes: Vec<_> = [first].into_iter().chain([size; 4]).collect();
         for (offset, place) in walk(&sizes).into_iter().enumerate() {
-            prop_assert_eq!(Ends::Regular { first, size }.place(offset as u64), Some(place));
+            prop_assert_eq!(Ends::Regular { first, size }.position(offset as u64), Some(place));
         }
     }
 
     #[test]
-    fn listed_places_are_those_of_a_walk(sizes in prop::collection::vec(1_u64..40, 1..8)) {
+    fn listed_positions_are_those_of_a_walk(sizes in prop::collection::vec(1_u64..40, 1..8)) {
         let mut end = 0;
         let ends: Vec<_> = sizes.iter().map(|size| { end += size; end }).collect();
         for (offset, place) in walk(&sizes).into_iter().enumerate() {
-            prop_assert_eq!(Ends::Listed(&ends).place(offset as u64), Some(place));
+            prop_assert_eq!(Ends::Listed(&ends).position(offset as u64), Some(place));
         }
     }
 }

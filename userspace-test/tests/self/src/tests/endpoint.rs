@@ -167,19 +167,19 @@ fn bad_handles(context: &Context) -> Result<()> {
         connect_evd: end.connect.handle().0,
         ..Default::default()
     };
-    type Place = fn(&mut kdapl_ep_create) -> &mut u64;
-    let places: [(Place, Subtype); 4] = [
+    type Field = fn(&mut kdapl_ep_create) -> &mut u64;
+    let fields: [(Field, Subtype); 4] = [
         (|m| &mut m.pz, Subtype::INVALID_HANDLE_PZ),
         (|m| &mut m.recv_evd, Subtype::INVALID_HANDLE_EVD_RECV),
         (|m| &mut m.request_evd, Subtype::INVALID_HANDLE_EVD_REQUEST),
         (|m| &mut m.connect_evd, Subtype::INVALID_HANDLE_EVD_CONN),
     ];
-    for (place, subtype) in places {
+    for (field, subtype) in fields {
         // An endpoint, a region, the IA, and two handles that never existed.
         let others = [end.ep.handle().0, end.lmr.handle().0, ia.handle().0, u64::MAX, 1 << 40];
         for bad in others {
             let mut message = right;
-            *place(&mut message) = bad;
+            *field(&mut message) = bad;
             let made = raw::call(ia.device(), call::EP_CREATE, &mut message);
             refused_as(made, Type::INVALID_HANDLE, subtype)?;
         }

@@ -332,14 +332,14 @@ fn bad_handles(context: &Context) -> Result<()> {
     let before = parts(&mine.ep)?;
     let freed = mine.ia.create_evd(DTO, 4)?;
     freed.free()?;
-    type Place = fn(&mut kdapl_ep_modify) -> &mut u64;
-    let places: [(u32, Place, Subtype); 4] = [
+    type Field = fn(&mut kdapl_ep_modify) -> &mut u64;
+    let fields: [(u32, Field, Subtype); 4] = [
         (KDAPL_EP_FIELD_PZ, |m| &mut m.pz, Subtype::INVALID_HANDLE_PZ),
         (KDAPL_EP_FIELD_RECV_EVD, |m| &mut m.recv_evd, Subtype::INVALID_HANDLE_EVD_RECV),
         (KDAPL_EP_FIELD_REQUEST_EVD, |m| &mut m.request_evd, Subtype::INVALID_HANDLE_EVD_REQUEST),
         (KDAPL_EP_FIELD_CONNECT_EVD, |m| &mut m.connect_evd, Subtype::INVALID_HANDLE_EVD_CONN),
     ];
-    for (mask, place, subtype) in places {
+    for (mask, field, subtype) in fields {
         let foreign = [other.pz.handle(), other.recv.handle(), freed.handle(), mine.lmr.handle()];
         let null = (mask == KDAPL_EP_FIELD_PZ).then_some(0);
         for handle in foreign.map(|handle| handle.0).into_iter().chain([1 << 40]).chain(null) {
@@ -348,7 +348,7 @@ fn bad_handles(context: &Context) -> Result<()> {
                 mask: mask.into(),
                 ..Default::default()
             };
-            *place(&mut message) = handle;
+            *field(&mut message) = handle;
             let outcome = raw::call(mine.ia.device(), call::EP_MODIFY, &mut message);
             refused_as(outcome, Type::INVALID_HANDLE, subtype)?;
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Files of EVDs: `KDAPL_EVD_FD` in `docs/ioctl/events.md`.
 
-pub mod beside;
 pub mod ends;
 pub mod hostile;
+pub mod other_consumers;
 pub mod sleeps;
 pub mod threads;
 pub mod uring;

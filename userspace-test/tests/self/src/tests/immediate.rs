@@ -202,8 +202,8 @@ fn solicited(context: &Context) -> Result<()> {
 fn refused_by_peer(context: &Context) -> Result<()> {
     needed(context, Extensions::IMMED_DATA)?;
     // Returns a remote segment, and the region that must outlive the write.
-    type Place = fn(&End) -> Result<(Segment, Option<Lmr>)>;
-    let places: [Place; 3] = [
+    type Remote = fn(&End) -> Result<(Segment, Option<Lmr>)>;
+    let remotes: [Remote; 3] = [
         |server| {
             let local = Privileges::LOCAL_READ | Privileges::LOCAL_WRITE;
             let region = server.ia.register(&server.pz, Buffer::new(4096)?, local)?;
@@ -220,11 +220,11 @@ fn refused_by_peer(context: &Context) -> Result<()> {
             Ok((remote, None))
         },
     ];
-    for (number, place) in places.into_iter().enumerate() {
+    for (number, choose) in remotes.into_iter().enumerate() {
         let pair = Pair::new(context, Shape::default())?;
         let around = pair.server.scramble(context);
         pair.server.receive(0, 64, 2)?;
-        let (remote, kept) = place(&pair.server)?;
+        let (remote, kept) = choose(&pair.server)?;
         write(&pair.client, remote)?;
         let event = context.next(&pair.client.request)?;
         denied_by_peer(context, &event, DtoOperation::RdmaWriteImmed)?;
@@ -233,7 +233,7 @@ fn refused_by_peer(context: &Context) -> Result<()> {
                 same("operation", dto.operation, DtoOperation::Receive)?;
                 same("immediate data", dto.immed_data, None)?;
             }
-            other => bail!("place {number}: expected a failed receive, got {other}"),
+            other => bail!("remote {number}: expected a failed receive, got {other}"),
         }
         pair.ends(context, ConnectionEvent::Broken)?;
         only_changed(&pair.server, &around, 0, &[])?;

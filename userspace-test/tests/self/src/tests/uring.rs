@@ -2,17 +2,17 @@
 //! Calls as commands of io_uring.
 
 pub mod cancel;
+pub mod commands;
+pub mod echo_server;
 pub mod ends;
 pub mod hostile;
 pub mod limits;
-pub mod plain;
 pub mod removal;
 mod ring;
 pub mod rings;
 pub mod sizes;
 pub mod stopped;
 pub mod stream;
-pub mod thousand;
 
 use self::ring::{all_of, events, next, outcome};
 use super::tests;

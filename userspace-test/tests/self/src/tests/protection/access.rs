@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Tries a cell of a table of peers: one operation of the client on a new connection.
 
-use super::remote::{Cell, Column, Place, Row, Validity};
+use super::remote::{Cell, Column, Location, Row, Validity};
 use super::stage::{Scene, Stage};
 use crate::context::Context;
 use crate::expect::{connection, connection_over, done, empty, refused, same};
@@ -58,16 +58,16 @@ impl Column {
 }
 
 /// Returns what the peer names of `part`.
-fn named(part: Segment, place: Place, column: Column) -> Segment {
+fn named(part: Segment, location: Location, column: Column) -> Segment {
     let (start, end) = (part.address, part.address + u64::from(part.length));
-    let (address, length) = match (place, column.is_atomic()) {
-        (Place::Inside, false) => (start, part.length),
-        (Place::Inside, true) => (end - 8, 8),
-        (Place::Before, false) => (start - 1, 2),
-        (Place::Before, true) => (start - 8, 8),
-        (Place::After, false) => (end - 1, 2),
-        (Place::After, true) => (end, 8),
-        (Place::Nothing, _) => (start, 0),
+    let (address, length) = match (location, column.is_atomic()) {
+        (Location::Inside, false) => (start, part.length),
+        (Location::Inside, true) => (end - 8, 8),
+        (Location::Before, false) => (start - 1, 2),
+        (Location::Before, true) => (start - 8, 8),
+        (Location::After, false) => (end - 1, 2),
+        (Location::After, true) => (end, 8),
+        (Location::Nothing, _) => (start, 0),
     };
     Segment { address, length, ..part }
 }
@@ -246,9 +246,9 @@ fn fact(stage: &Stage, row: &Row, column: Column) -> Cell {
     let (siw, live) = (stage.context.server.is_siw(), row.validity == Validity::Live);
     match column {
         // siw answers no read of no bytes.
-        Column::Read if siw && row.place == Place::Nothing => Cell::None,
+        Column::Read if siw && row.location == Location::Nothing => Cell::None,
         // `siw_qp_sq_proc_tx()` checks the context, its PD and its range, and no right to read.
-        Column::Read if siw && live && row.place == Place::Inside => Cell::May,
+        Column::Read if siw && live && row.location == Location::Inside => Cell::May,
         // `siw_invalidate_stag()` invalidates every region of the PD.
         Column::Invalidate if siw && live => Cell::May,
         // `rxe_invalidate_mr()` does not compare the PD.
@@ -264,7 +264,7 @@ fn cell(stage: &Stage, row: &Row, column: Column) -> Result<()> {
     if column.receive().is_some() {
         scene.pair.server.receive(0, 0, RECEIVED)?;
     }
-    let access = Access { scene: &scene, column, remote: named(part, row.place, column) };
+    let access = Access { scene: &scene, column, remote: named(part, row.location, column) };
     let before = scene.memory();
     let effect = fact(stage, row, column);
     let expected = if effect == Cell::May { access.effect(&before) } else { before };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Rights of a post to memory of its own side, by context.
 
-use super::remote::{self, Open, Opened, Place};
+use super::remote::{self, Location, Open, Opened};
 use super::stage::{Scene, Stage, LOCAL};
 use crate::end::Pair;
 use crate::expect::{connection, connection_over, done, dto, refused, refused_as, same};
@@ -55,19 +55,19 @@ enum Cell {
 struct Row {
     name: &'static str,
     open: Open,
-    place: Place,
+    location: Location,
     cells: [Cell; 8],
 }
 
 macro_rules! rows {
     ($(#[$doc:meta])* $list:ident: $(
-        $place:ident $name:literal $open:path: $($cell:ident)*;
+        $location:ident $name:literal $open:path: $($cell:ident)*;
     )*) => {
         $(#[$doc])*
         const $list: &[Row] = &[$(Row {
             name: $name,
             open: $open,
-            place: Place::$place,
+            location: Location::$location,
             cells: [$($cell),*],
         }),*];
     };
@@ -290,17 +290,17 @@ impl Post<'_> {
 }
 
 /// Returns what a post names of `part`.
-fn named(part: Segment, place: Place, column: Column) -> Segment {
+fn named(part: Segment, location: Location, column: Column) -> Segment {
     let end = part.address + u64::from(part.length);
     let length = match column {
         Column::FetchAdd | Column::CmpSwap => 8,
         _ => 100,
     };
-    let (address, length) = match place {
-        Place::Inside => (end - length, length),
-        Place::Before => (part.address - 1, length),
-        Place::After => (end - length + 1, length),
-        Place::Nothing => (part.address, 0),
+    let (address, length) = match location {
+        Location::Inside => (end - length, length),
+        Location::Before => (part.address - 1, length),
+        Location::After => (end - length + 1, length),
+        Location::Nothing => (part.address, 0),
     };
     Segment { address, length: length as u32, ..part }
 }
@@ -320,7 +320,7 @@ fn clients_rmr(scene: &Scene) -> Result<u32> {
 fn breaking_cell(stage: &Stage, row: &Row, column: Column) -> Result<()> {
     let scene = Scene::new(stage)?;
     let Opened { remote, own } = (row.open)(&scene)?;
-    let segment = named(Segment { context: own, ..remote }, row.place, column);
+    let segment = named(Segment { context: own, ..remote }, row.location, column);
     Post { scene: &scene, column, segment, theirs: 0 }.fails()?;
     stage.others_go_on()
 }
@@ -335,7 +335,7 @@ fn every_cell(stage: &Stage, row: &Row) -> Result<()> {
         if matches!(column, Column::FetchAdd | Column::CmpSwap) && !has_atomics {
             continue;
         }
-        let segment = named(Segment { context: own, ..remote }, row.place, column);
+        let segment = named(Segment { context: own, ..remote }, row.location, column);
         let post = Post { scene: &scene, column, segment, theirs };
         let is_siw = stage.context.server.is_siw();
         let outcome = match cell {

@@ -31,7 +31,7 @@ pub const COLUMNS: [Column; 6] = [
 
 /// Part of the memory that the peer names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// All that the context opens. Atomic operations: its last word.
     Inside,
     /// A byte before it and its first byte. Atomic operations: the word before it.
@@ -87,20 +87,20 @@ pub struct Row {
     pub name: &'static str,
     pub open: Open,
     pub validity: Validity,
-    pub place: Place,
+    pub location: Location,
     pub cells: [Cell; 6],
 }
 
 macro_rules! rows {
     ($(#[$doc:meta])* $list:ident: $(
-        $validity:ident $place:ident $name:literal $open:ident: $($cell:ident)*;
+        $validity:ident $location:ident $name:literal $open:ident: $($cell:ident)*;
     )*) => {
         $(#[$doc])*
         pub const $list: &[Row] = &[$(Row {
             name: $name,
             open: $open,
             validity: Validity::$validity,
-            place: Place::$place,
+            location: Location::$location,
             cells: [$($cell),*],
         }),*];
     };

@@ -2,7 +2,7 @@
 //! Cancelling commands that wait.
 
 use super::super::tests;
-use super::plain::{self, cancel_message, entry, push, reap, InFlight, Place};
+use super::commands::{self, cancel_message, entry, push, reap, HeapMessage, InFlight};
 use super::ring::{all_of, events, outcome};
 use crate::context::Context;
 use crate::expect::{empty, errno, refused, same};
@@ -63,7 +63,7 @@ fn completes_cancelled(context: &Context) -> Result<()> {
 
 /// Cancels commands by their user data with a command for the file of `evd`. Returns their number.
 fn cancel_plain(ring: &mut IoUring, evd: &Evd, user_data: u64, flags: Flags) -> Result<u32> {
-    let mut message = Place::new(cancel_message(user_data));
+    let mut message = HeapMessage::new(cancel_message(user_data));
     let (fd, op) = (evd.device().as_raw_fd(), call::URING_CANCEL.request());
     push(ring, &entry(fd, op, [message.address(), 0], 2000).flags(flags))?;
     // A cancelled command may complete first.
@@ -114,18 +114,18 @@ fn nothing_to_cancel(context: &Context) -> Result<()> {
     let mut ring = IoUring::new(8)?;
     same("found", cancel_plain(&mut ring, &evd, 0, Flags::empty())?, 0)?;
     let (fd, op) = (evd.device().as_raw_fd(), call::URING_CANCEL.request());
-    let mut message = Place::new(cancel_message(0));
+    let mut message = HeapMessage::new(cancel_message(0));
     // A cancel is no request of ioctl.
     // SAFETY: the message is as long as the request says.
     let asked = unsafe { evd.device().ioctl(op, message.address() as *mut _) };
     same("ioctl", asked.map_err(|error| error.raw_os_error()), Err(Some(libc::ENOTTY)))?;
-    let mut padded = Place::new(kdapl_uring_cancel { pad: 1, ..cancel_message(0) });
+    let mut padded = HeapMessage::new(kdapl_uring_cancel { pad: 1, ..cancel_message(0) });
     same(
         "padding",
-        plain::run(&mut ring, entry(fd, op, [padded.address(), 0], 0))?,
+        commands::run(&mut ring, entry(fd, op, [padded.address(), 0], 0))?,
         -libc::EINVAL,
     )?;
-    same("unmapped", plain::run(&mut ring, entry(fd, op, [0x10, 0], 0))?, -libc::EFAULT)
+    same("unmapped", commands::run(&mut ring, entry(fd, op, [0x10, 0], 0))?, -libc::EFAULT)
 }
 
 fn beside_events(context: &Context) -> Result<()> {
@@ -172,7 +172,7 @@ fn by_async_cancel(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     let _wait = InFlight::start(&mut ring, &evd, Flags::empty(), 7)?;
-    let cancelled = plain::run(&mut ring, opcode::AsyncCancel::new(7).build())?;
+    let cancelled = commands::run(&mut ring, opcode::AsyncCancel::new(7).build())?;
     same("IORING_OP_ASYNC_CANCEL", cancelled, -libc::ENOENT)?;
     same("found", cancel_plain(&mut ring, &evd, 7, Flags::empty())?, 1)
 }
@@ -195,7 +195,7 @@ fn from_a_thread_of_io_uring(context: &Context) -> Result<()> {
     }
     for (number, evd) in (0_u64..).zip(&evds).skip(1).step_by(2) {
         evd.post_se(number)?;
-        same("result", plain::result(&mut ring, number)?, 0)?;
+        same("result", commands::result(&mut ring, number)?, 0)?;
         let wait = &waits[number as usize];
         same("event", (wait.message.read().taken, wait.event.read().cookie), (1, number))?;
     }

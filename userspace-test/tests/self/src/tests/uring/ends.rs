@@ -2,7 +2,7 @@
 //! Ends of rings, files and processes while commands wait.
 
 use super::super::tests;
-use super::plain::{self, InFlight};
+use super::commands::{self, InFlight};
 use crate::context::Context;
 use crate::expect::{refused, same};
 use crate::fork::{end_of, fork};
@@ -164,7 +164,7 @@ fn shared_ring(context: &Context) -> Result<()> {
     let child = fork(|| {
         let inner = InFlight::start(&mut ring, &theirs, Flags::empty(), 2)?;
         theirs.post_se(22)?;
-        same("result in the child", plain::result(&mut ring, 2)?, 0)?;
+        same("result in the child", commands::result(&mut ring, 2)?, 0)?;
         same("event in the child", inner.event.read().cookie, 22)?;
         same("taken in the child", inner.message.read().taken, 1)?;
         std::mem::forget(InFlight::start(&mut ring, &theirs, Flags::empty(), 3)?);
@@ -173,7 +173,7 @@ fn shared_ring(context: &Context) -> Result<()> {
     same("the child's end", end_of(child)?, 0)?;
     same("the parent's message", wait.message.read().taken, 0)?;
     ours.post_se(11)?;
-    same("result", plain::result(&mut ring, 1)?, 0)?;
+    same("result", commands::result(&mut ring, 1)?, 0)?;
     same("taken", wait.message.read().taken, 1)?;
     // The event that the dead child's command would have taken is not lost.
     theirs.post_se(33)?;

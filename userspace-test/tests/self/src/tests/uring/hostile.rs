@@ -2,9 +2,9 @@
 //! Malformed commands, and memory that goes away.
 
 use super::super::tests;
-use super::plain::{
+use super::commands::{
     self, entry, push, reap, result, run, stream_entry, stream_message, wait_message, with_words,
-    Place, MULTISHOT,
+    HeapMessage, MULTISHOT,
 };
 use crate::context::Context;
 use crate::expect::{empty, same};
@@ -102,11 +102,11 @@ pub fn malformed_entries(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     let post = kdapl_evd_post_se {
-        hdr: plain::hdr::<kdapl_evd_post_se>(),
+        hdr: commands::hdr::<kdapl_evd_post_se>(),
         handle: evd.handle().0,
         pointer: 1,
     };
-    let mut message = Place::new(post);
+    let mut message = HeapMessage::new(post);
     let (fd, op, at) = (of(&evd), EVD_POST_SE.request(), message.address());
     let good = || entry(fd, op, [at, 0], 0);
     for (what, entry, errno) in [
@@ -179,7 +179,7 @@ pub fn bad_addresses(context: &Context) -> Result<()> {
     evd.post_se(1)?;
     let mut ring = IoUring::new(8)?;
     let read_only = Pages::new(1, WRITABLE)?;
-    let mut event = Place::new(kdapl_event::default());
+    let mut event = HeapMessage::new(kdapl_event::default());
     read_only.put(0, wait_message(&evd, event.address()));
     read_only.protect(libc::PROT_READ)?;
     for op in [EVD_WAIT.request(), EVD_DEQUEUE.request()] {
@@ -188,7 +188,7 @@ pub fn bad_addresses(context: &Context) -> Result<()> {
             same(&format!("a message at {address:#x}"), result, -libc::EFAULT)?;
         }
         for address in [BAD_ADDRESS, u64::MAX - 63, read_only.address()] {
-            let mut message = Place::new(wait_message(&evd, address));
+            let mut message = HeapMessage::new(wait_message(&evd, address));
             let result = run(&mut ring, entry(of(&evd), op, [message.address(), 0], 0))?;
             same(&format!("events at {address:#x}"), result, -libc::EFAULT)?;
         }
@@ -214,11 +214,11 @@ pub fn malformed_streams(context: &Context) -> Result<()> {
         ("odd events", kdapl_uring_stream { event_size: 68, ..good }, libc::EINVAL),
         ("long events", kdapl_uring_stream { event_size: 8192, ..good }, libc::E2BIG),
     ] {
-        let mut message = Place::new(message);
+        let mut message = HeapMessage::new(message);
         let stream = stream_entry(of(&evd), message.address(), 0, 0);
         same(what, run(&mut ring, stream)?, -errno)?;
     }
-    let mut message = Place::new(good);
+    let mut message = HeapMessage::new(good);
     let op = call::URING_STREAM.request();
     let single = entry(of(&evd), op, [message.address(), 0], 0);
     same("a stream for one completion", run(&mut ring, single)?, -libc::EINVAL)?;
@@ -256,7 +256,7 @@ pub fn bad_buffers(context: &Context) -> Result<()> {
     {
         let provide = opcode::ProvideBuffers::new(address as *mut u8, length, 1, group, 0);
         same("provide", run(&mut ring, provide.build())?, 0)?;
-        let mut message = Place::new(stream_message(&evd));
+        let mut message = HeapMessage::new(stream_message(&evd));
         push(&mut ring, &stream_entry(of(&evd), message.address(), group, 3))?;
         evd.post_se(8)?;
         same("result", result(&mut ring, 3)?, -errno)?;
@@ -281,7 +281,7 @@ pub fn overflow(context: &Context) -> Result<()> {
     (0..EVENTS).try_for_each(|number| evd.post_se(number))?;
     let (mut seen, mut ends) = (Vec::new(), 0);
     while seen.len() < EVENTS as usize {
-        let mut message = Place::new(stream_message(&evd));
+        let mut message = HeapMessage::new(stream_message(&evd));
         push(&mut ring, &stream_entry(of(&evd), message.address(), 0, 3))?;
         loop {
             let completion = reap(&mut ring)?;

@@ -2,7 +2,7 @@
 //! Limits of a user's commands that wait.
 
 use super::super::tests;
-use super::plain::{self, entry, Place};
+use super::commands::{self, entry, HeapMessage};
 use super::ring::{events, outcome};
 use crate::context::Context;
 use crate::end::{End, Shape};
@@ -118,9 +118,9 @@ fn submits_at_limit(context: &Context) -> Result<()> {
             ..Default::default()
         };
         let dtos = [dto; 3];
-        let mut event = Place::new(kdapl_event::default());
-        let mut message = Place::new(kdapl_ep_submit {
-            hdr: plain::hdr::<kdapl_ep_submit>(),
+        let mut event = HeapMessage::new(kdapl_event::default());
+        let mut message = HeapMessage::new(kdapl_ep_submit {
+            hdr: commands::hdr::<kdapl_ep_submit>(),
             handle: end.ep.handle().0,
             count: 3,
             dtos: dtos.as_ptr() as u64,
@@ -135,9 +135,9 @@ fn submits_at_limit(context: &Context) -> Result<()> {
         });
         let device = end.ia.device().as_raw_fd();
         let submit = entry(device, EP_SUBMIT.request(), [message.address(), 0], 0);
-        same("result", plain::run(&mut ring, submit)?, 0)?;
+        same("result", commands::run(&mut ring, submit)?, 0)?;
         let answer = message.read();
-        above_limit(plain::answer(answer.hdr.ret))?;
+        above_limit(commands::answer(answer.hdr.ret))?;
         same("posted", (answer.posted, answer.taken), (3, 0))?;
         same("receives", end.ep.status()?.recv_outstanding, 3)?;
         ensure!(evds.len() > 1, "the limit is too low");

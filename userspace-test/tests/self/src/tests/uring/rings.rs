@@ -2,8 +2,8 @@
 //! Commands in rings of every kind: long entries, registered files, links, polled completions.
 
 use super::super::tests;
+use super::commands::{self, entry, push, result, run, wait_message, HeapMessage};
 use super::hostile::of;
-use super::plain::{self, entry, push, result, run, wait_message, Place};
 use crate::context::Context;
 use crate::expect::{empty, refused_as, same};
 use crate::raw::BAD_ADDRESS;
@@ -24,8 +24,8 @@ tests! {
 fn iopoll_ring(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::builder().setup_iopoll().build(8)?;
-    let mut event = Place::new(kdapl_event::default());
-    let mut message = Place::new(wait_message(&evd, event.address()));
+    let mut event = HeapMessage::new(kdapl_event::default());
+    let mut message = HeapMessage::new(wait_message(&evd, event.address()));
     for op in [EVD_WAIT.request(), EVD_DEQUEUE.request(), call::EVD_FREE.request()] {
         let entry = entry(of(&evd), op, [message.address(), 0], 0);
         same("result", run(&mut ring, entry)?, -libc::EOPNOTSUPP)?;
@@ -40,10 +40,10 @@ fn exercise<S: squeue::EntryMarker + From<squeue::Entry>, C: cqueue::EntryMarker
     read: fn(&C) -> (u64, i32),
 ) -> Result<()> {
     let evd = software(context, 4)?;
-    let mut event = Place::new(kdapl_event::default());
-    let mut message = Place::new(wait_message(&evd, event.address()));
-    let mut handle = Place::new(libkdapl::sys::kdapl_handle {
-        hdr: plain::hdr::<libkdapl::sys::kdapl_handle>(),
+    let mut event = HeapMessage::new(kdapl_event::default());
+    let mut message = HeapMessage::new(wait_message(&evd, event.address()));
+    let mut handle = HeapMessage::new(libkdapl::sys::kdapl_handle {
+        hdr: commands::hdr::<libkdapl::sys::kdapl_handle>(),
         handle: 0,
     });
     let (fd, at) = (of(&evd), message.address());
@@ -98,8 +98,8 @@ fn fixed_file(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let mut ring = IoUring::new(8)?;
     ring.submitter().register_files(&[of(&evd)])?;
-    let mut event = Place::new(kdapl_event::default());
-    let mut message = Place::new(wait_message(&evd, event.address()));
+    let mut event = HeapMessage::new(kdapl_event::default());
+    let mut message = HeapMessage::new(wait_message(&evd, event.address()));
     let entry = entry(0, EVD_WAIT.request(), [message.address(), 0], 4).flags(Flags::FIXED_FILE);
     push(&mut ring, &entry)?;
     // The command keeps its file.
@@ -113,15 +113,15 @@ fn linked(context: &Context) -> Result<()> {
     let evd = software(context, 8)?;
     let mut ring = IoUring::new(8)?;
     let post = |pointer| {
-        Place::new(kdapl_evd_post_se {
-            hdr: plain::hdr::<kdapl_evd_post_se>(),
+        HeapMessage::new(kdapl_evd_post_se {
+            hdr: commands::hdr::<kdapl_evd_post_se>(),
             handle: evd.handle().0,
             pointer,
         })
     };
     let op = EVD_POST_SE.request();
     let (mut one, mut two, mut three) = (post(1), post(2), post(3));
-    let chain = |second: u64, first: &mut Place<_>, third: &mut Place<_>| {
+    let chain = |second: u64, first: &mut HeapMessage<_>, third: &mut HeapMessage<_>| {
         [
             entry(of(&evd), op, [first.address(), 0], 1).flags(Flags::IO_LINK),
             entry(of(&evd), op, [second, 0], 2).flags(Flags::IO_LINK),

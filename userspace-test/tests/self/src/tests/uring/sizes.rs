@@ -2,7 +2,7 @@
 //! Lengths and padding of the messages that are commands only.
 
 use super::super::tests;
-use super::plain::{
+use super::commands::{
     cancel_message, entry, push, reap, run, stream_entry, stream_message, with_words, InFlight,
 };
 use crate::context::Context;

@@ -2,7 +2,7 @@
 //! Commands of a process that is stopped, or killed, while events arrive for them.
 
 use super::super::tests;
-use super::plain::{self, InFlight, Place};
+use super::commands::{self, HeapMessage, InFlight};
 use crate::context::Context;
 use crate::expect::same;
 use crate::fork::{end_of, fork};
@@ -109,10 +109,10 @@ fn stream_and_sleep(evd: &Evd, events: u16, report: &mut UnixStream) -> Result<(
     let memory = vec![kdapl_event::default(); events.into()];
     let (buffers, size) = (memory.as_ptr() as *mut u8, size_of::<kdapl_event>() as i32);
     let provide = opcode::ProvideBuffers::new(buffers, size, events, 0, 0);
-    same("provide", plain::run(&mut ring, provide.build())?, 0)?;
-    let mut message = Place::new(plain::stream_message(evd));
+    same("provide", commands::run(&mut ring, provide.build())?, 0)?;
+    let mut message = HeapMessage::new(commands::stream_message(evd));
     let device = evd.device().as_raw_fd();
-    plain::push(&mut ring, &plain::stream_entry(device, message.address(), 0, 1))?;
+    commands::push(&mut ring, &commands::stream_entry(device, message.address(), 0, 1))?;
     report.write_all(&[1])?;
     loop {
         std::thread::sleep(Duration::from_secs(3600));

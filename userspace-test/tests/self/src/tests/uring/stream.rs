@@ -2,7 +2,7 @@
 //! Streams of events into provided buffers.
 
 use super::super::tests;
-use super::plain::{self, Place};
+use super::commands::{self, HeapMessage};
 use super::ring::{batch, outcome};
 use crate::context::Context;
 use crate::expect::{empty, errno, refused, refused_as, same};
@@ -225,15 +225,15 @@ fn ends_amid_events(context: &Context) -> Result<()> {
     let mut ring = IoUring::new(128)?;
     let buffers = memory.as_ptr() as *mut u8;
     let provide = opcode::ProvideBuffers::new(buffers, size as i32, EVENTS as u16, 0, 0);
-    same("provide", plain::run(&mut ring, provide.build())?, 0)?;
-    let mut message = plain::stream_message(&evd);
+    same("provide", commands::run(&mut ring, provide.build())?, 0)?;
+    let mut message = commands::stream_message(&evd);
     (message.hdr.flags, message.timeout_ns) = (KDAPL_FLAG_ABSOLUTE, 1);
-    let mut message = Place::new(message);
-    let stream = plain::stream_entry(evd.device().as_raw_fd(), message.address(), 0, 3);
-    plain::push(&mut ring, &stream)?;
+    let mut message = HeapMessage::new(message);
+    let stream = commands::stream_entry(evd.device().as_raw_fd(), message.address(), 0, 3);
+    commands::push(&mut ring, &stream)?;
     let mut batches = 0;
     loop {
-        let completion = plain::reap(&mut ring)?;
+        let completion = commands::reap(&mut ring)?;
         if !cqueue::more(completion.flags()) {
             same("result", completion.result(), 0)?;
             break;
@@ -241,7 +241,7 @@ fn ends_amid_events(context: &Context) -> Result<()> {
         batches += 1;
     }
     let end = message.read();
-    refused(plain::answer(end.hdr.ret), Type::TIMEOUT_EXPIRED)?;
+    refused(commands::answer(end.hdr.ret), Type::TIMEOUT_EXPIRED)?;
     same("in the message", end.taken, 0)?;
     ensure!(batches < EVENTS, "the stream went on after its time-out");
     (batches..EVENTS).try_for_each(|number| same("event", take(&evd)?, number))?;

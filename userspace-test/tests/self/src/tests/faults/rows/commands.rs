@@ -6,8 +6,8 @@
 use super::{rows, Row};
 use crate::context::Context;
 use crate::end::{End, Shape};
-use crate::tests::uring::plain::{
-    answer, cancel_message, entry, hdr, stream_entry, stream_message, wait_message, Place,
+use crate::tests::uring::commands::{
+    answer, cancel_message, entry, hdr, stream_entry, stream_message, wait_message, HeapMessage,
 };
 use anyhow::{ensure, Result};
 use io_uring::{cqueue, opcode, squeue, IoUring};
@@ -72,10 +72,10 @@ fn commands(context: &Context) -> Result<Commands> {
 }
 
 /// Places a message in memory that the kernel may write at any time from now on.
-fn placed<M: 'static>(mut message: M) -> &'static mut Place<M> {
+fn placed<M: 'static>(mut message: M) -> &'static mut HeapMessage<M> {
     // SAFETY: each message begins with its header.
     unsafe { (*std::ptr::from_mut(&mut message).cast::<kdapl_hdr>()).ret = UNANSWERED };
-    Box::leak(Box::new(Place::new(message)))
+    Box::leak(Box::new(HeapMessage::new(message)))
 }
 
 /// Returns the answer of a message whose command has completed with `result`.

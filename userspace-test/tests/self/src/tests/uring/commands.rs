@@ -14,9 +14,9 @@ use std::os::fd::{AsRawFd, RawFd};
 pub const MULTISHOT: u32 = 2;
 
 /// A message in memory of its own.
-pub struct Place<M>(Box<M>);
+pub struct HeapMessage<M>(Box<M>);
 
-impl<M> Place<M> {
+impl<M> HeapMessage<M> {
     pub fn new(message: M) -> Self {
         Self(Box::new(message))
     }
@@ -141,8 +141,8 @@ pub fn run(ring: &mut IoUring, entry: squeue::Entry) -> Result<i32> {
 
 /// A wait on an EVD that is in flight, with its memory.
 pub struct InFlight {
-    pub message: Place<kdapl_evd_wait>,
-    pub event: Place<kdapl_event>,
+    pub message: HeapMessage<kdapl_evd_wait>,
+    pub event: HeapMessage<kdapl_event>,
 }
 
 impl InFlight {
@@ -153,8 +153,8 @@ impl InFlight {
         flags: squeue::Flags,
         user_data: u64,
     ) -> Result<Self> {
-        let mut event = Place::new(kdapl_event::default());
-        let mut message = Place::new(wait_message(evd, event.address()));
+        let mut event = HeapMessage::new(kdapl_event::default());
+        let mut message = HeapMessage::new(wait_message(evd, event.address()));
         let op = libkdapl::raw::call::EVD_WAIT.request();
         let fd = evd.device().as_raw_fd();
         push(ring, &entry(fd, op, [message.address(), 0], user_data).flags(flags))?;

@@ -5,7 +5,7 @@
 
 use crate::{
     dat::{
-        base::IaPlace,
+        base::IaPort,
         prelude::*, //
     },
     model::adapter_name::{
@@ -38,7 +38,7 @@ fn devices(net: &NetRef) -> impl Iterator<Item = Arc<Device>> + '_ {
     (0..).map_while(|index| visible(index, net))
 }
 
-/// Returns the place at a port, if the name allows one of its addresses. The subject of the name is
+/// Returns a port for the IA, if the name allows one of its addresses. The subject of the name is
 /// that of the device if `by_device`.
 fn at_port(
     device: &Arc<Device>,
@@ -46,7 +46,7 @@ fn at_port(
     name: &AdapterName<'_>,
     by_device: bool,
     net: &NetRef,
-) -> DatResult<Option<IaPlace>> {
+) -> DatResult<Option<IaPort>> {
     let mut addresses = device.addresses(port, net)?;
     let choice =
         |address: &PortAddress| name.choice(by_device, address.netdev_name(), &address.local);
@@ -54,7 +54,7 @@ fn at_port(
     let own = own_address(addresses.iter().map(|address| address.local));
     let own = own.and_then(|own| addresses.get(own));
     Ok(own.and_then(|own| {
-        Some(IaPlace {
+        Some(IaPort {
             device: device.clone(),
             port,
             choice: choice(own)?,
@@ -63,16 +63,16 @@ fn at_port(
     }))
 }
 
-/// Returns the first place at the ports of a device that the name allows.
+/// Returns the first port of a device that the name allows.
 fn at_device(
     device: &Arc<Device>,
     name: &AdapterName<'_>,
     by_device: bool,
     net: &NetRef,
-) -> DatResult<Option<IaPlace>> {
+) -> DatResult<Option<IaPort>> {
     for port in device.ports().filter(|&port| name.allows_port(port)) {
-        if let Some(place) = at_port(device, port, name, by_device, net)? {
-            return Ok(Some(place));
+        if let Some(found) = at_port(device, port, name, by_device, net)? {
+            return Ok(Some(found));
         }
     }
     Ok(None)
@@ -87,7 +87,7 @@ fn at_device(
 /// - PROVIDER_NOT_FOUND if there is no such device, port, network device or address.
 /// - INVALID_ADDRESS if there is, but the port has no address, or not this one.
 /// - INSUFFICIENT_RESOURCES (memory).
-pub(super) fn find(name: &[u8], net: &NetRef) -> DatResult<IaPlace> {
+pub(super) fn resolve(name: &[u8], net: &NetRef) -> DatResult<IaPort> {
     let name = AdapterName::parse(name).ok_or(UNKNOWN)?;
     let named = devices(net).find(|device| without_nuls(&device.name()) == name.subject);
     if let Some(device) = named {
@@ -98,8 +98,8 @@ pub(super) fn find(name: &[u8], net: &NetRef) -> DatResult<IaPlace> {
     }
     let mut refusal = UNKNOWN;
     for device in devices(net) {
-        if let Some(place) = at_device(&device, &name, false, net)? {
-            return Ok(place);
+        if let Some(found) = at_device(&device, &name, false, net)? {
+            return Ok(found);
         }
         let mut ports = device.ports().filter(|&port| name.allows_port(port));
         let has_netdev = |port| {
@@ -128,8 +128,8 @@ pub(crate) fn first_address(
     let any = AdapterName {
         subject: &[],
         port: None,
-        place: None,
+        location: None,
     };
-    let place = at_device(device, &any, true, net)?;
-    Ok(place.map(|place| (place.port, place.own)))
+    let found = at_device(device, &any, true, net)?;
+    Ok(found.map(|found| (found.port, found.own)))
 }
