@@ -94,23 +94,6 @@ fn post_receives(size: Size, device: &Device, ep: &Ep) -> Result {
     Ok(ep.post_list(&mut receives)?)
 }
 
-/// Waits for the outcome of a connection request.
-fn wait(evd: &Evd, ep: &Ep) -> Result<Result<(), Option<Reject>>> {
-    loop {
-        return match evd.wait(Some(2 * TIMEOUT_US))? {
-            Event::Connection(_, Connection::Established) => Ok(Ok(())),
-            Event::Connection(_, Connection::PeerRejected) => {
-                let mut data = [0; 4];
-                ep.private_data(&mut data)?;
-                Ok(Err(Reject::parse(&data)))
-            }
-            Event::Connection(_, Connection::TimedOut) => Err(ETIMEDOUT),
-            Event::Connection(..) => Err(errno(bindings::ECONNRESET)),
-            _ => continue,
-        };
-    }
-}
-
 impl Queue {
     /// Returns the private data of the connection request.
     fn request(&self, size: Size, ctrl: &Controller<Host>) -> [u8; 32] {
@@ -121,6 +104,36 @@ impl Queue {
             controller: if self.number == 0 { 0 } else { ctrl.cntlid() },
         }
         .to_bytes()
+    }
+
+    /// Waits for the answer to the connection request, and logs the reason of a rejection.
+    ///
+    /// # Errors
+    ///
+    /// `ECONNREFUSED` if the controller rejects the request, `ETIMEDOUT` if it does not answer,
+    /// `ECONNRESET` if the connection fails otherwise.
+    fn wait_until_established(&self, ctrl: &Controller<Host>, evd: &Evd, ep: &Ep) -> Result {
+        loop {
+            let Event::Connection(_, connection) = evd.wait(Some(2 * TIMEOUT_US))? else {
+                continue;
+            };
+            return match connection {
+                Connection::Established => Ok(()),
+                Connection::PeerRejected => {
+                    let mut data = [0; 4];
+                    ep.private_data(&mut data)?;
+                    let status = Reject::parse(&data).map_or(0, |reject| reject as u16);
+                    let number = self.number;
+                    dev_err!(
+                        ctrl.device(),
+                        "queue {number} was rejected: status {status}\n"
+                    );
+                    Err(errno(bindings::ECONNREFUSED))
+                }
+                Connection::TimedOut => Err(ETIMEDOUT),
+                _ => Err(errno(bindings::ECONNRESET)),
+            };
+        }
     }
 
     /// Connects the queue to the controller, which does not accept commands but Connect yet.
@@ -142,15 +155,7 @@ impl Queue {
         post_receives(size, device, &ep)?;
         let (peer, port) = addresses.peer()?;
         ep.connect(&peer, port.into(), TIMEOUT_US, &self.request(size, ctrl))?;
-        if let Err(reject) = wait(&evd, &ep)? {
-            let reject = reject.map_or(0, |reject| reject as u16);
-            let number = self.number;
-            dev_err!(
-                ctrl.device(),
-                "queue {number} was rejected: status {reject}\n"
-            );
-            return Err(errno(bindings::ECONNREFUSED));
-        }
+        self.wait_until_established(ctrl, &evd, &ep)?;
         let handler = Responses {
             queue: self.clone(),
             ctrl: ARef::from(ctrl),

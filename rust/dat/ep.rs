@@ -69,6 +69,8 @@ pub(super) use self::{
 use self::{
     config::QpParts,
     connect::{
+        Addresses,
+        Attempt,
         Connection,
         Target, //
     },

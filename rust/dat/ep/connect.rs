@@ -19,6 +19,8 @@ pub(crate) use self::{
 
 pub(super) use self::{
     connection::{
+        Addresses,
+        Attempt,
         Connection,
         Target, //
     },

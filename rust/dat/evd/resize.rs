@@ -92,8 +92,8 @@ impl Evd {
             .map_err(too_many)?;
         let old = loop {
             match self.give_slots(resize, &mut consumer, qlen)? {
-                Ok(old) => break old,
-                Err(behind) => resize = behind,
+                Handover::Done(old) => break old,
+                Handover::Late(late) => resize = late,
             }
             resize
                 .catch_up(&self.queue.ring, &consumer.slots)
@@ -105,8 +105,8 @@ impl Evd {
         Ok(qlen)
     }
 
-    /// Gives the new slots to the producers and the consumer, and returns the old slots. Returns
-    /// the resize instead if more than [`LATE`] events were queued since the last copy.
+    /// Gives the new slots to the producers and the consumer, unless too many events were queued
+    /// since the last copy.
     ///
     /// Arguments are dropped after the lock is released.
     ///
@@ -118,18 +118,28 @@ impl Evd {
         resize: Resize<Words>,
         consumer: &mut Consumer,
         qlen: u32,
-    ) -> DatResult<Result<OldSlots<Words>, Resize<Words>>> {
+    ) -> DatResult<Handover> {
         let mut producer = self.queue.producer.lock();
         if self.queued_or_pending() > qlen {
             return Err(Kind::InvalidState.into());
         }
         let slots = &mut consumer.slots;
-        let moved = resize.finish(&self.queue.ring, &mut producer.slots, slots, LATE);
-        if moved.is_ok() {
-            self.queue.qlen.store_release(qlen);
+        match resize.finish(&self.queue.ring, &mut producer.slots, slots, LATE) {
+            Ok(old) => {
+                self.queue.qlen.store_release(qlen);
+                Ok(Handover::Done(old))
+            }
+            Err(resize) => Ok(Handover::Late(resize)),
         }
-        Ok(moved)
     }
+}
+
+/// Outcome of giving new slots to the producers and the consumer.
+enum Handover {
+    /// The new slots are in use.
+    Done(OldSlots<Words>),
+    /// More than [`LATE`] events were queued since the last copy.
+    Late(Resize<Words>),
 }
 
 /// Returns the error of a queue length that is too short for the queued events.

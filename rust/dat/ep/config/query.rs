@@ -45,9 +45,9 @@ impl Ep {
             ia: self.context.ia.handle(),
             handles: inner.parts.handles(),
             state: inner.phase.state(),
-            local: inner.connection.local,
-            remote: inner.connection.remote,
-            remote_qual: inner.connection.remote_qual,
+            local: inner.connection.addresses.local,
+            remote: inner.connection.addresses.remote,
+            remote_qual: inner.connection.addresses.remote_qual,
             qp_num: inner.qp.as_ref().map_or(0, |qp| qp.number()),
             attr: match inner.connection.read_depth {
                 Some(depth) if inner.phase.is_connected() => inner.attr.with_read_depth(depth),
@@ -94,7 +94,7 @@ impl Ep {
     /// connection.
     pub(crate) fn addresses_at(&self) -> (*const SockAddr, *const SockAddr) {
         let inner = self.inner.lock();
-        let connection = &inner.connection;
-        (&raw const connection.local, &raw const connection.remote)
+        let addresses = &inner.connection.addresses;
+        (&raw const addresses.local, &raw const addresses.remote)
     }
 }

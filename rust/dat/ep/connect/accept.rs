@@ -7,6 +7,7 @@ use crate::{
     dat::{
         base::PrivateData,
         ep::{
+            Addresses,
             Connection,
             Ep,
             Target, //
@@ -73,13 +74,16 @@ impl Ep {
         let (local, _) = locked.addresses();
         let connection = Connection {
             id: Some(id.clone()),
-            remote,
-            remote_qual: remote.port().into(),
+            addresses: Addresses {
+                local,
+                remote,
+                remote_qual: remote.port().into(),
+                target: Some(Target {
+                    address: remote,
+                    conn_qual,
+                }),
+            },
             is_passive: true,
-            target: Some(Target {
-                address: remote,
-                conn_qual,
-            }),
             ..Connection::none(local)
         };
         let old = self.take_over(connection, life);

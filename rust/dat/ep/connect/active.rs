@@ -15,11 +15,12 @@
 //! the peer, whichever is first. So no message of the peer is reported before it, and the
 //! consumer's next call cannot overtake the confirmation.
 
-use super::repeat::Repeat;
 use crate::{
     dat::{
         base::PrivateData,
         ep::{
+            Addresses,
+            Attempt,
             Connection,
             Ep,
             PendingEffects,
@@ -138,15 +139,16 @@ impl Ep {
         let id = self.make_id(connect.qos, Payer::Caller)?;
         let attempt = Connection {
             id: Some(id.clone()),
-            own_data: data,
-            remote,
-            remote_qual: conn_qual,
-            target: Some(Target {
-                address: remote,
-                conn_qual,
-            }),
-            deadline: connect.deadline,
-            repeat: Repeat::new(connect.qos),
+            addresses: Addresses {
+                local,
+                remote,
+                remote_qual: conn_qual,
+                target: Some(Target {
+                    address: remote,
+                    conn_qual,
+                }),
+            },
+            attempt: Attempt::new(data, connect.deadline, connect.qos),
             gate: connect.gate,
             ..Connection::none(local)
         };
@@ -226,7 +228,7 @@ impl Ep {
     pub(crate) fn dup_connect(self: &Arc<Self>, other: &Self, connect: Connect) -> DatResult {
         let target = {
             let inner = other.inner.lock();
-            match (inner.phase, inner.connection.target) {
+            match (inner.phase, inner.connection.addresses.target) {
                 (Phase::Connected(_), Some(target)) => target,
                 (phase, _) => return Err(phase.invalid_state_error()),
             }
@@ -282,7 +284,7 @@ impl Ep {
     fn time_out(self: &Arc<Self>) {
         let timed_out = {
             let mut inner = self.inner.lock();
-            if inner.connection.confirms {
+            if inner.connection.attempt.confirms {
                 return;
             }
             let effects = self.advance(&mut inner, Network::TimedOut);
@@ -297,7 +299,7 @@ impl Ep {
     /// Starts the timer of the present attempt, if that is still in progress and has a deadline.
     pub(in crate::dat::ep) fn start_timer(self: &Arc<Self>) {
         let inner = self.inner.lock();
-        let Some(left) = inner.connection.deadline.millis_left() else {
+        let Some(left) = inner.connection.attempt.deadline.millis_left() else {
             return;
         };
         // The delay is rounded up, so that the timer is not early. The work item checks the exact
@@ -322,7 +324,7 @@ impl WorkItem<CONNECT> for Ep {
 
     /// Ends the attempt if its time is over. Makes another attempt if there is no time-out.
     fn run(this: Arc<Self>) {
-        let deadline = this.inner.lock().connection.deadline;
+        let deadline = this.inner.lock().connection.attempt.deadline;
         match deadline {
             Deadline::Never => this.repeat(),
             // Cancelling the call would keep this worker waiting.

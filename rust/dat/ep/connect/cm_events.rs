@@ -33,7 +33,7 @@ use crate::{
 impl Inner {
     /// Stores the local address and the peer's private data of a connection.
     fn store_answer(&mut self, id: &IdRef<'_>, data: &[u8]) {
-        (self.connection.local, _) = id.addresses();
+        (self.connection.addresses.local, _) = id.addresses();
         if matches!(self.phase, Phase::Connecting(_)) {
             self.connection.peer_data = PrivateData::truncated(data);
         }
@@ -92,12 +92,12 @@ impl Ep {
             let mut inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
             let qp = qp.ok_or(ENODEV)?;
-            inner.connection.repeat.request_was_sent();
+            inner.connection.attempt.repeat.request_was_sent();
             (
                 qp,
                 inner.attr.read_depth(),
                 inner.parts.srq.is_some(),
-                inner.connection.own_data,
+                inner.connection.attempt.own_data,
             )
         };
         let param = ConnParam {
@@ -148,8 +148,8 @@ impl Ep {
         let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));
         if matters {
             inner.store_answer(id, data);
-            inner.connection.confirms = true;
-            inner.connection.readies_qp = true;
+            inner.connection.attempt.confirms = true;
+            inner.connection.attempt.readies_qp = true;
         }
         matters
     }

@@ -85,9 +85,9 @@ impl Inner {
     /// Returns whether the connect goes on until the peer answers.
     fn repeats(&self) -> bool {
         matches!(
-            (self.phase, self.connection.deadline),
+            (self.phase, self.connection.attempt.deadline),
             (Phase::Connecting(_), Deadline::Never)
-        ) && !self.connection.confirms
+        ) && !self.connection.attempt.confirms
     }
 }
 
@@ -98,7 +98,7 @@ impl Ep {
         let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
         let repeats = {
             let mut inner = self.inner.lock();
-            let qp_was_stopped = is_iwarp && inner.connection.repeat.requested;
+            let qp_was_stopped = is_iwarp && inner.connection.attempt.repeat.requested;
             let repeats = inner.owns(id) && inner.repeats() && !qp_was_stopped;
             if repeats {
                 self.repeat_later(&mut inner);
@@ -115,7 +115,7 @@ impl Ep {
         {
             let mut inner = self.inner.lock();
             if inner.owns(id) {
-                inner.connection.repeat.requested = false;
+                inner.connection.attempt.repeat.requested = false;
             }
         }
         self.unanswered(id);
@@ -123,7 +123,7 @@ impl Ep {
 
     /// Starts the connect timer, which makes another attempt.
     fn repeat_later(self: &Arc<Self>, inner: &mut Inner) {
-        let repeat = &mut inner.connection.repeat;
+        let repeat = &mut inner.connection.attempt.repeat;
         repeat.is_due = true;
         let delay = msecs_to_jiffies(repeat.next_delay());
         let _ = queue().enqueue_delayed::<_, CONNECT>(self.clone(), delay);
@@ -133,11 +133,11 @@ impl Ep {
     pub(in crate::dat::ep) fn repeat(self: &Arc<Self>) {
         let old = {
             let mut inner = self.inner.lock();
-            if !core::mem::take(&mut inner.connection.repeat.is_due) || !inner.repeats() {
+            if !core::mem::take(&mut inner.connection.attempt.repeat.is_due) || !inner.repeats() {
                 return;
             }
-            inner.connection.request_waits = false;
-            inner.connection.repeat.requested = false;
+            inner.connection.attempt.request_waits = false;
+            inner.connection.attempt.repeat.requested = false;
             inner.connection.id.take()
         };
         // Waits for a handler of the last attempt.
@@ -153,7 +153,10 @@ impl Ep {
     fn attempt_again(self: &Arc<Self>) -> DatResult {
         let (qos, remote) = {
             let inner = self.inner.lock();
-            (inner.connection.repeat.qos, inner.connection.remote)
+            (
+                inner.connection.attempt.repeat.qos,
+                inner.connection.addresses.remote,
+            )
         };
         let ia = &self.context.ia;
         let local = ia.source_address(remote)?;

@@ -257,7 +257,7 @@ impl Ep {
         // confirmation is late or still being sent.
         let is_late = match inner.phase {
             Phase::Accepting(_) => true,
-            Phase::Connecting(_) => inner.connection.confirms,
+            Phase::Connecting(_) => inner.connection.attempt.confirms,
             _ => false,
         };
         if status != DtoStatus::Flushed && is_late {

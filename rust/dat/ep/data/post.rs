@@ -306,7 +306,7 @@ impl Inner {
     ///
     /// [`not_ready`].
     pub(in crate::dat::ep) fn may_send(&self) -> DatResult {
-        if self.connection.readies_qp {
+        if self.connection.attempt.readies_qp {
             return Err(not_ready());
         }
         Ok(())

@@ -116,7 +116,7 @@ impl Ep {
             self.post_preposted_locked(&mut preposted);
         }
         let mut inner = self.inner.lock();
-        inner.owns_arc(id) && core::mem::take(&mut inner.connection.request_waits)
+        inner.owns_arc(id) && core::mem::take(&mut inner.connection.attempt.request_waits)
     }
 
     /// Records that the route of this ID is resolved. Returns whether the receives are posted. If
@@ -125,7 +125,7 @@ impl Ep {
         let mut inner = self.inner.lock();
         let there = inner.preposted_count.is_none();
         if inner.owns(id) {
-            inner.connection.request_waits = !there;
+            inner.connection.attempt.request_waits = !there;
         }
         there
     }
@@ -150,7 +150,7 @@ impl Ep {
         let ready = self.connect_qp_locked(id);
         let mut inner = self.inner.lock();
         if inner.owns(id) {
-            inner.connection.readies_qp = false;
+            inner.connection.attempt.readies_qp = false;
             let depth = ready.as_ref().ok().map(|ready| ready.depth);
             inner.connection.read_depth = depth.or(inner.connection.read_depth);
         }

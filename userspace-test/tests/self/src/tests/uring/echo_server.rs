@@ -2,9 +2,9 @@
 //! The echo server of docs/samples, which serves up to a thousand connections in one thread.
 
 use super::super::tests;
-use crate::plain::Plain;
 use crate::context::Context;
 use crate::expect::{connection, same};
+use crate::plain::Plain;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpConfig,
