@@ -83,7 +83,7 @@
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
-//! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
+//! | `LingeringIds::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
 //! | `Registry::commands` | mutex | the commands of io_uring of an open file |
 //! | `ThreadResult::result` | mutex | the result of a call that another thread makes |
 //! | `DEVICES` | mutex | the registered devices (`rdma/client.rs`) |

@@ -69,6 +69,7 @@ pub(crate) mod ring_size;
 pub(crate) mod segments;
 pub(crate) mod shared_receives;
 pub(crate) mod shared_timer;
+pub(crate) mod shortest_delay;
 pub(crate) mod slot_contexts;
 pub(crate) mod stat;
 pub(crate) mod streams;

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The destruction of a [`cm::CmId`] may be deferred. If the peer has not answered a disconnect,
-//! the ID goes to the device's [`cm::DeferredDestroy`] list. It is destroyed there when the peer
+//! the ID goes to the device's [`cm::LingeringIds`] list. It is destroyed there when the peer
 //! answers or its time-out of half a minute expires. Over iWARP an ID that waits for the outcome of
 //! a connect or an accept goes to the same list, and keeps its [`qp::Qp`].
 //!

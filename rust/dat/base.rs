@@ -12,7 +12,7 @@ mod ia_base;
 mod objects;
 mod private_data;
 mod slots;
-mod users;
+mod use_count;
 
 pub(crate) use self::{
     attr::IaAttr,
@@ -44,7 +44,7 @@ pub(super) use self::{
         Contexts,
         SlotStorage, //
     },
-    users::{
+    use_count::{
         InUse,
         Usable,
         UseCount, //

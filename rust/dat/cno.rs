@@ -143,7 +143,7 @@ pub(crate) struct Cno {
     sources: Arc<dyn Sources>,
     /// User that is charged for the slots.
     user: User,
-    users: UseCount,
+    uses: UseCount,
     _counted: Counted,
 }
 
@@ -185,7 +185,7 @@ impl Cno {
                 waiters: Atomic::new(0),
                 sources,
                 user: cnos.user().clone(),
-                users: UseCount::none(),
+                uses: UseCount::none(),
                 _counted: Counted::new(census::Kind::Cno),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -211,8 +211,9 @@ impl Cno {
 
     /// Replaces the agent: `dat_cno_modify_agent`.
     ///
-    /// If a trigger is pending, the new agent is signalled at once. The old agent is not called any
-    /// more when this function returns.
+    /// The new agent is signalled at once with the first pending trigger. Another EVD that has
+    /// triggered is reported with its next event. The old agent is not called any more when this
+    /// function returns.
     pub(crate) fn modify_agent(&self, agent: Option<Agent>) {
         let old = {
             let mut inner = self.inner.lock();
@@ -341,8 +342,8 @@ impl Object for Cno {
     /// # Errors
     ///
     /// INVALID_STATE while an EVD is attached to the CNO, or a thread waits.
-    fn may_free(&self) -> DatResult {
-        if self.users.any() || self.waiters.load(Acquire) != 0 {
+    fn prepare_free(&self) -> DatResult {
+        if self.uses.any() || self.waiters.load(Acquire) != 0 {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateCnoInUse,
@@ -360,7 +361,7 @@ impl Object for Cno {
 }
 
 impl Usable for Cno {
-    fn users(&self) -> &UseCount {
-        &self.users
+    fn uses(&self) -> &UseCount {
+        &self.uses
     }
 }

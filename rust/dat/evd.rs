@@ -137,7 +137,7 @@ pub(crate) struct Evd {
     #[pin]
     pump: Work<Evd>,
     context: Arc<EvdContext>,
-    users: UseCount,
+    uses: UseCount,
     /// The EVD was freed. It is in the table until no upcall is in progress.
     is_freed: AtomicBool,
     _counted: Counted,

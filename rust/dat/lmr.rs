@@ -102,7 +102,8 @@ pub(crate) struct Description {
 #[pin_data]
 pub(crate) struct Lmr {
     param: Param,
-    /// `None` after the LMR was freed or the device was removed.
+    /// Memory of a [`Role::Memory`] LMR. `None` for other roles, after the free, and after the
+    /// removal of the device.
     #[pin]
     backing: Mutex<Option<Backing>>,
     handle: u64,
@@ -110,7 +111,7 @@ pub(crate) struct Lmr {
     /// The device may access the memory, which is the kernel's, for ever.
     is_lost: AtomicBool,
     /// RMRs that are bound to this memory, and calls that register or invalidate it.
-    users: UseCount,
+    uses: UseCount,
     _counted: Counted,
 }
 
@@ -214,7 +215,7 @@ impl Lmr {
                 handle,
                 role: Role::Memory,
                 is_lost: AtomicBool::new(false),
-                users: UseCount::none(),
+                uses: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -246,7 +247,7 @@ impl Lmr {
             backing.as_ref().map(Backing::allow_posts);
             return Err(in_use());
         }
-        if let Err(error) = lmrs.take(self.handle, Self::may_free) {
+        if let Err(error) = lmrs.take(self.handle, Self::prepare_free) {
             backing.as_ref().map(Backing::allow_posts);
             return Err(error);
         }
@@ -290,22 +291,21 @@ impl Object for Lmr {
     const KIND: HandleKind = HandleKind::Lmr;
     const INVALID: Subtype = Subtype::InvalidHandleLmr;
 
-    /// Requests that register or invalidate memory name the LMR. Those of other kinds of LMRs are
-    /// refused with the same error as an invalid handle.
+    /// Returns whether posts may name the LMR, which then is in the table that is read under RCU.
+    /// Only requests that register or invalidate memory name an LMR.
     fn is_looked_up(&self) -> bool {
         !self.role.is_memory()
     }
 
-    /// Checks whether the LMR may be freed. If so, it refuses further requests, since one could
-    /// begin before the LMR is released.
+    /// Permits the free, after which no request begins: one could begin before the LMR is released.
     ///
     /// # Errors
     ///
     /// INVALID_STATE (LMR in use) while an RMR is bound to the memory or a request is outstanding;
     /// RESERVED_LMR.
-    fn may_free(&self) -> DatResult {
+    fn prepare_free(&self) -> DatResult {
         self.role.unless_reserved()?;
-        if self.users.any() {
+        if self.uses.any() {
             return Err(in_use());
         }
         self.role.refuse_requests()
@@ -318,8 +318,8 @@ impl Object for Lmr {
 }
 
 impl Usable for Lmr {
-    fn users(&self) -> &UseCount {
-        &self.users
+    fn uses(&self) -> &UseCount {
+        &self.uses
     }
 }
 

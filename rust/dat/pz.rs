@@ -109,7 +109,7 @@ pub(crate) struct Pz {
     /// Key for DMA addresses, which are valid once the adapter has a reserved LMR.
     all_memory: AllMemory,
     ia: Arc<IaBase>,
-    users: UseCount,
+    uses: UseCount,
     _counted: Counted,
 }
 
@@ -137,7 +137,7 @@ impl Pz {
                 bound <- new_spinlock_irq!(RBTree::new(), "Pz::bound"),
                 peers <- new_spinlock_irq!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
-                users: UseCount::none(),
+                uses: UseCount::none(),
                 _counted: Counted::new(census::Kind::Pz),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -278,8 +278,8 @@ impl Object for Pz {
     /// # Errors
     ///
     /// INVALID_STATE while an Endpoint or an LMR uses the PZ.
-    fn may_free(&self) -> DatResult {
-        if self.users.any() {
+    fn prepare_free(&self) -> DatResult {
+        if self.uses.any() {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStatePzInUse,
@@ -294,7 +294,7 @@ impl Object for Pz {
 }
 
 impl Usable for Pz {
-    fn users(&self) -> &UseCount {
-        &self.users
+    fn uses(&self) -> &UseCount {
+        &self.uses
     }
 }

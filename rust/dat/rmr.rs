@@ -144,7 +144,7 @@ impl Binding {
 enum RmrState {
     Unbound,
     Bound(Binding),
-    /// A bind that runs beside the free is refused.
+    /// Freed. A concurrent bind is refused.
     Freed,
 }
 
@@ -243,8 +243,9 @@ impl Rmr {
         };
         let is_made = ep.post_local(&mut request, CallContext::Process)?;
         if !is_made {
-            // The Endpoint is disconnected: the event says that the bind was flushed.
-            return Ok(context);
+            // The Endpoint is disconnected: the event says that the bind was flushed, and the
+            // region ends with this call.
+            return Ok(0);
         }
         let new = new.map(|(new, room)| {
             self.pz.add_bound(room, new.bound());

@@ -134,7 +134,7 @@ pub(crate) struct Srq {
     pools: Mutex<Pools>,
     #[pin]
     inner: SpinLockIrq<Inner>,
-    users: UseCount,
+    uses: UseCount,
     _counted: Counted,
 }
 
@@ -207,7 +207,7 @@ impl Srq {
                 slots <- new_mutex!(attr.max_recv_dtos, "Srq::slots"),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock_irq!(inner, "Srq::inner"),
-                users: UseCount::none(),
+                uses: UseCount::none(),
                 _counted: Counted::new(census::Kind::Srq),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -346,8 +346,8 @@ impl Object for Srq {
     /// # Errors
     ///
     /// INVALID_STATE while an Endpoint uses the SRQ.
-    fn may_free(&self) -> DatResult {
-        if self.users.any() {
+    fn prepare_free(&self) -> DatResult {
+        if self.uses.any() {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateSrqInUse,
@@ -363,7 +363,7 @@ impl Object for Srq {
 }
 
 impl Usable for Srq {
-    fn users(&self) -> &UseCount {
-        &self.users
+    fn uses(&self) -> &UseCount {
+        &self.uses
     }
 }

@@ -55,9 +55,10 @@ pub(crate) struct DriverProperties {
     /// For a larger region the driver would request more memory than the page allocator can ever
     /// supply. The kernel reports such a request as a bug (`WARN`).
     pub(crate) max_region_pages: u64,
-    /// After a lost packet, or a receiver that was not ready, the driver carries out a registration
-    /// again if it follows an unfinished request, and fails, because the region is registered. It
-    /// delays an invalidation until all earlier requests are finished.
+    /// The driver carries out a registration again if it sends an earlier request once more, after
+    /// a lost packet or for a receiver that was not ready. The second execution fails, because the
+    /// region is registered. The driver delays an invalidation until all earlier requests are
+    /// finished.
     pub(crate) repeats_registrations: bool,
     /// The driver answers an RDMA read of no bytes correctly, also while it sends.
     pub(crate) answers_empty_reads: bool,
@@ -188,8 +189,9 @@ impl DriverProperties {
     pub(crate) const fn from_id(id: u32) -> Self {
         match id {
             id::MLX5 | id::MLX4 => Self::MLX,
-            // At the end of a connection all but cxgb4 and erdma report requests as flushed from
-            // the last one that the device has reported.
+            // These do not allow unsignalled requests. At the end of a connection all of them but
+            // cxgb4 and erdma report requests as flushed that have completed: those after the last
+            // one that the device has reported.
             id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA => Self::TRUSTED,
             id::ERDMA => Self::ERDMA,
             id::QEDR => Self::QEDR,

@@ -63,7 +63,7 @@ fn entry(fixed: u64, segments: u32) -> u64 {
         .saturating_add(fixed)
 }
 
-/// Returns the kilobytes of a protection domain.
+/// Returns the kilobytes of an object without queues: a protection domain, or an open adapter.
 pub(crate) fn object() -> u32 {
     kilobytes(OBJECT)
 }

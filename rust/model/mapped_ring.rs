@@ -110,7 +110,8 @@ impl<M: SharedMemory> MappedRing<M> {
         self.checked_len().unwrap_or(0)
     }
 
-    /// Checks whether a record can be pushed. The result stays true until the caller pushes.
+    /// Returns whether there is room for a record. The process may end that at any time, by an
+    /// invalid head.
     pub(crate) fn has_room(&self) -> bool {
         self.checked_len().is_some_and(|len| len < self.slots)
     }
@@ -135,13 +136,25 @@ impl<M: SharedMemory> MappedRing<M> {
         Ok(())
     }
 
-    /// Calls `hand_over`, which pushes a record, until there is no room or it returns `false`: once
-    /// for each slot at most, even if a process takes the records meanwhile and other threads add
-    /// more. The caller holds the EVD's consumer lock.
-    pub(crate) fn fill(&self, mut hand_over: impl FnMut(&Self) -> bool) {
+    /// Moves records from a queue until there is no room, or no record: one for each slot at most,
+    /// even if a process takes the records meanwhile and other threads add more. The caller holds
+    /// the EVD's consumer lock.
+    ///
+    /// A record is removed from the queue after it was pushed, so it is never in neither of the
+    /// two. It stays in the queue if the process makes the head invalid meanwhile.
+    pub(crate) fn fill<Q>(
+        &self,
+        queue: &mut Q,
+        oldest: impl Fn(&Q) -> Option<Record>,
+        remove: impl Fn(&mut Q),
+    ) {
         for _ in 0..self.slots {
-            if !self.has_room() || !hand_over(self) {
+            if !self.has_room() {
                 break;
+            }
+            match oldest(queue).map(|record| self.push(&record)) {
+                Some(Ok(())) => remove(queue),
+                Some(Err(NoRoom)) | None => break,
             }
         }
     }

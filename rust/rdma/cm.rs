@@ -13,17 +13,17 @@ mod bind;
 mod borrowed;
 mod call;
 mod callback;
-mod deferred_destroy;
 mod errno;
 mod event;
 mod id;
+mod lingering_ids;
 mod listen;
 mod local_port;
 mod param;
 mod request;
 mod stop_listening;
 
-pub(super) use self::deferred_destroy::DeferredDestroy;
+pub(super) use self::lingering_ids::LingeringIds;
 pub(crate) use self::{
     bind::{
         BindError,

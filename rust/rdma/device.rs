@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use super::{
-    cm::DeferredDestroy,
+    cm::LingeringIds,
     driver::WarnedOnce, //
 };
 use crate::{
@@ -78,7 +78,7 @@ pub(crate) struct Device {
     #[pin]
     annex: Mutex<Option<KBox<dyn Any + Send>>>,
     /// IDs whose destruction is deferred, for example until the peer answers a disconnect.
-    lingering: Arc<DeferredDestroy>,
+    lingering: Arc<LingeringIds>,
     warned: WarnedOnce,
     gone: Arc<Released>,
 }
@@ -112,7 +112,7 @@ impl Device {
                 raw,
                 watchers <- new_mutex!(Some(KVVec::new()), "Device::watchers"),
                 annex <- new_mutex!(None, "Device::annex"),
-                lingering: DeferredDestroy::new()?,
+                lingering: LingeringIds::new()?,
                 warned: WarnedOnce::none(),
                 gone,
             }? Error),
@@ -129,7 +129,7 @@ impl Device {
         for watcher in watchers.into_iter().flatten() {
             watcher.removed();
         }
-        DeferredDestroy::close(&this.lingering);
+        LingeringIds::close(&this.lingering);
         drop(this);
         gone.completion.wait_for_completion();
     }
@@ -205,7 +205,7 @@ impl Device {
     }
 
     /// Returns the list of IDs whose destruction is deferred.
-    pub(super) fn lingering(&self) -> &Arc<DeferredDestroy> {
+    pub(super) fn lingering(&self) -> &Arc<LingeringIds> {
         &self.lingering
     }
 

@@ -349,7 +349,7 @@ impl Drop for PostedMr {
             if self.registers {
                 region.state.store(ENDED, Release);
             }
-            // The owner of another reference destroys the region when it chooses, not later.
+            // Destroys the region in a work item, if this was the last reference.
             if let Some(last) = Arc::into_unique_or_drop(region) {
                 let _ = queue().enqueue(Arc::from(last));
             }

@@ -97,12 +97,12 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     fn leaked(kept: Self::Kept);
 }
 
-/// Context of a queue pair's events. It passes failures to the handler until they are ignored.
+/// Context of a queue pair's events. It passes them to the handler until they are ignored.
 /// Dropped after the queue pair was destroyed.
 struct QpContext<H: Handler> {
     handler: Arc<H>,
-    /// Whether failures are no longer reported.
-    ignores_failures: Atomic<bool>,
+    /// Whether events are no longer reported.
+    ignores_events: Atomic<bool>,
 }
 
 /// A value that the handler gets back when the queue pair ends.
@@ -195,7 +195,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let context = Arc::new(
             QpContext {
                 handler,
-                ignores_failures: Atomic::new(false),
+                ignores_events: Atomic::new(false),
             },
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -272,11 +272,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         self.state.lock()
     }
 
-    /// Stops the reports of failures. It is called when the owner has another queue pair, or none.
+    /// Stops the reports of events. It is called when the owner has another queue pair, or none.
     /// Over iWARP the ID of a connection may keep this one alive for longer.
-    pub(crate) fn ignore_failures(&self) {
+    pub(crate) fn ignore_events(&self) {
         if let Some(context) = &self.context {
-            context.ignores_failures.store(true, Release);
+            context.ignores_events.store(true, Release);
         }
     }
 
@@ -378,7 +378,7 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
     if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
         // SAFETY: As below.
         let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
-        if !context.ignores_failures.load(Acquire) {
+        if !context.ignores_events.load(Acquire) {
             H::last_receive(context.handler.as_arc_borrow());
         }
     } else if matches!(
@@ -389,7 +389,7 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
     ) {
         // SAFETY: `Qp::new` passed the context, which lives as long as the queue pair.
         let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
-        if !context.ignores_failures.load(Acquire) {
+        if !context.ignores_events.load(Acquire) {
             H::failed(context.handler.as_arc_borrow());
         }
     }

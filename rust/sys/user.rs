@@ -108,7 +108,7 @@ impl Drop for Namespace {
 }
 
 /// Identifier of a user. Processes with equal identifiers share an account.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UserId(u64);
 
 impl UserId {

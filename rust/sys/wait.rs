@@ -25,8 +25,8 @@ pub(crate) use self::{
     lone::{
         HasLoneWaiter,
         LoneWaiter,
-        OwnedWaiterClaim,
-        WaiterClaim, //
+        OwnedWaiterReservation,
+        WaiterReservation, //
     },
     queue::{
         new_wait_queue,

@@ -51,7 +51,7 @@ pub(super) fn lmr_create(client: &Client, message: &mut uapi::kdapl_lmr_create) 
 }
 
 pub(super) fn lmr_free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
-    Ok(client.ia()?.free::<Lmr>(message.handle)?)
+    Ok(client.ia()?.free_lmr(message.handle)?)
 }
 
 fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult {

@@ -21,7 +21,10 @@ use crate::{
             Charge,
             Resource, //
         },
-        device::Device,
+        device::{
+            Device,
+            Transport, //
+        },
         port_address::PortAddress,
     },
     sys::{
@@ -153,6 +156,11 @@ impl IaBase {
     /// Returns the attributes of the Interface Adapter.
     pub(crate) fn attr(&self) -> &IaAttr {
         &self.attr
+    }
+
+    /// Returns whether connections of the adapter use iWARP.
+    pub(in crate::dat) fn is_iwarp(&self) -> bool {
+        self.attr.transport == Transport::Iwarp
     }
 
     /// Returns the handle of the reserved LMR; 0 if there is none.

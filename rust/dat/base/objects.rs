@@ -15,7 +15,7 @@ pub(in crate::dat) use self::{
 };
 
 use self::storage::EntryStorage;
-use super::users::{
+use super::use_count::{
     InUse,
     Usable, //
 };
@@ -55,13 +55,13 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     /// Subtype of INVALID_HANDLE for a handle that names no such object.
     const INVALID: Subtype;
 
-    /// Checks whether the consumer may free the object. Called with the table locked. After a
-    /// success the object is removed.
+    /// Permits the consumer to free the object. After a success no use of the object begins, and it
+    /// is removed from the table, which is locked.
     ///
     /// # Errors
     ///
     /// INVALID_STATE while the object is in use.
-    fn may_free(&self) -> DatResult {
+    fn prepare_free(&self) -> DatResult {
         Ok(())
     }
 
@@ -71,12 +71,12 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     }
 
     /// Returns whether the object is being freed, so that calls no longer find it.
-    fn is_freed(&self) -> bool {
+    fn is_hidden(&self) -> bool {
         false
     }
 
-    /// Hides the object from calls. Returns `true` for kinds that stay in the table until they are
-    /// shut down, and `false` for those that leave it before.
+    /// Hides the object from calls. Returns whether it stays in the table until its shutdown has
+    /// ended.
     fn hide(&self) -> bool {
         false
     }
@@ -84,7 +84,7 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     /// Removes an object from the table and shuts it down: see [`Objects::free`].
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
         let freeing = objects.begin_free();
-        let object = objects.take(handle, Self::may_free)?;
+        let object = objects.take(handle, Self::prepare_free)?;
         object.shutdown(freeing);
         Ok(())
     }
@@ -114,7 +114,7 @@ struct Inner<T> {
 impl<T: Object> Inner<T> {
     fn get(&self, handle: u64) -> Option<&Arc<T>> {
         let object = self.table.get(Handle::from_raw(handle));
-        object.filter(|object| !object.is_freed())
+        object.filter(|object| !object.is_hidden())
     }
 
     /// Reserves an entry. Returns `None` if the storage has to grow first.
@@ -291,7 +291,7 @@ impl<T: Object> Objects<T> {
             .ok_or(DatError::internal())
     }
 
-    /// Removes an object that was [freed](Object::is_freed), unless another thread has removed it.
+    /// Removes an object that was [freed](Object::is_hidden), unless another thread has removed it.
     pub(in crate::dat) fn remove_freed(&self, handle: u64) {
         let removed = self.remove(&mut self.inner.lock(), Handle::from_raw(handle));
         drop(removed);
@@ -310,7 +310,7 @@ impl<T: Object> Objects<T> {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of this kind; as for [`Object::may_free`].
+    /// INVALID_HANDLE with the subtype of this kind; as for [`Object::prepare_free`].
     pub(crate) fn free(&self, handle: u64) -> DatResult {
         T::free(self, handle)
     }
@@ -343,7 +343,7 @@ impl<T: Object> Objects<T> {
     ) -> Option<Arc<T>> {
         let inner = self.inner.lock();
         let object = inner.table.get_by_short_generation(index, generation);
-        object.filter(|object| !object.is_freed()).cloned()
+        object.filter(|object| !object.is_hidden()).cloned()
     }
 
     /// Closes the table, so that no more objects are added.

@@ -31,8 +31,8 @@ pub(crate) struct CnoAsyncWait {
     cno: Arc<Cno>,
     /// Value of `Inner::deserted` when the wait began.
     deserted: u32,
-    // The following fields are dropped in this order: a trigger for which this waiter was woken
-    // goes to another one.
+    // Dropped in this order. Leaves the wait queue first, and then passes a trigger that this
+    // waiter has not used to another waiter.
     entry: Option<WaitEntry<Cno>>,
     _count: WaiterCount<Arc<Cno>>,
 }

@@ -58,7 +58,7 @@ impl Inner {
             .then_some(NextTrigger::ByConsumer)
     }
 
-    /// Takes this trigger, if it is the next one. Returns whether it was.
+    /// Takes this trigger: that of an EVD only if it is the first. Returns whether it did.
     fn take_if(&mut self, next: NextTrigger) -> bool {
         match next {
             NextTrigger::Evd(evd) => self.table.take_if(evd),

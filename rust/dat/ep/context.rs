@@ -155,7 +155,7 @@ impl Receivers {
         let Some(taken) = srq.complete(wr.slot, completion.qp()) else {
             return;
         };
-        let _held = srq.taken(taken.is_counted);
+        let _held = srq.hold_until_reported(taken.is_counted);
         if let Ok(ep) = self.eps.get(taken.ep.into_raw()) {
             ep.complete_shared(evd, &taken, completion, direct);
         }

@@ -13,7 +13,8 @@ use crate::{
     },
     model::{
         atomic::AtomicBool,
-        ep::Phase, //
+        ep::Phase,
+        shortest_delay::ShortestDelay, //
     },
     sys::{
         census::{
@@ -84,6 +85,7 @@ impl Ep {
                 inner <- new_spinlock_irq!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
+                failure_delay: ShortestDelay::new(),
                 peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),
                 last_receive_work <- new_delayed_work!("Ep::last_receive_work"),
                 awaits_last_receive: AtomicBool::new(false),

@@ -30,6 +30,7 @@ use crate::{
             Handle,
             HandleKind, //
         },
+        shortest_delay::ShortestDelay,
     },
     rdma::qp::Qp,
     sys::{
@@ -83,6 +84,8 @@ pub(crate) struct Ep {
     pub(super) timer: DelayedWork<Ep, CONNECT>,
     #[pin]
     pub(super) failure: DelayedWork<Ep, FAILURE>,
+    /// Delay with which `failure` is queued.
+    pub(super) failure_delay: ShortestDelay,
     #[pin]
     pub(super) peer_disconnect_work: DelayedWork<Ep, PEER_DISCONNECT>,
     #[pin]
@@ -120,7 +123,8 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE unless the Endpoint connects, accepts or is connected.
+    /// INVALID_STATE unless the Endpoint connects, accepts, is connected and not disconnecting, or
+    /// its connection has ended while the gate was closed.
     pub(crate) fn ready(self: &Arc<Self>) -> DatResult {
         let open = |inner: &mut Inner| inner.connection.gate = ReadyGate::Open;
         self.feed_with_change(Call::Ready.into(), None, open)

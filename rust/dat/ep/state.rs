@@ -154,7 +154,8 @@ impl Ep {
         self.feed_with_change(input.into(), id, |_| {})
     }
 
-    /// As [`Ep::feed`], with a `change` that is made under the same lock before the transition.
+    /// As [`Ep::feed`], with a `change` that is made under the same lock before the transition. It
+    /// is made also if the transition is refused.
     pub(super) fn feed_with_change(
         self: &Arc<Self>,
         input: Input,

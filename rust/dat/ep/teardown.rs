@@ -4,6 +4,7 @@
 //! device.
 
 mod acknowledgement;
+mod break_connection;
 mod give_up;
 mod stop;
 
@@ -15,7 +16,6 @@ use super::{
     Kept,
     Named,
     CONNECT,
-    FAILURE,
     LAST_RECEIVE,
     PEER_DISCONNECT, //
 };
@@ -41,32 +41,15 @@ use crate::{
         requests::Requests, //
     },
     rdma::qp,
-    sys::{
-        memcg::Payer,
-        user::ChargedArray,
-        workqueue::{
-            cancel_delayed_sync,
-            queue, //
-        },
-    },
+    sys::{memcg::Payer, user::ChargedArray, workqueue::cancel_delayed_sync},
 };
 use kernel::{
-    impl_has_delayed_work,
     sync::ArcBorrow,
     time::{
         delay::fsleep,
-        msecs_to_jiffies,
         Delta, //
     },
-    workqueue::WorkItem, //
 };
-
-/// Milliseconds between a failure on this side and the stop of the QP, in which the device answers
-/// the peer.
-const ERROR_REPLY_MS: u32 = 20;
-
-/// Milliseconds that `rdma_cm` has to report the reason for a QP that has stopped.
-const CM_REASON_MS: u32 = 1_000;
 
 /// Number of resets since the completion queues were last known to hold no completion of an earlier
 /// life.
@@ -127,7 +110,7 @@ impl Ep {
         self.hide_trace();
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, CONNECT>(self);
-        cancel_delayed_sync::<_, FAILURE>(self);
+        self.cancel_break();
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
         self.release_parts();
@@ -303,39 +286,6 @@ impl Ep {
             ))
             .saturating_add(inner.connection.keepalive.probes())
     }
-
-    /// Ends the connection, because the QP has failed on this side. It waits until the answer that
-    /// reports the error to the peer has been sent: a QP in ERR sends no more answers.
-    ///
-    /// Context: any that may take a spinlock.
-    pub(super) fn break_after_error_reply(self: &Arc<Self>) {
-        self.break_after(ERROR_REPLY_MS);
-    }
-
-    /// Ends the connection as broken, because the QP was found stopped, unless `rdma_cm` reports
-    /// another end soon.
-    ///
-    /// Context: any that may take a spinlock.
-    pub(super) fn break_unless_cm_reports(self: &Arc<Self>) {
-        self.break_after(CM_REASON_MS);
-    }
-
-    /// Ends the connection, if there is one, as broken. Outstanding DTOs begin to flush.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat) fn break_connection(self: &Arc<Self>) {
-        let _ = self.feed(Network::Broken, None);
-    }
-
-    /// Ends the connection as broken. Context: any that may take a spinlock.
-    pub(super) fn break_soon(self: &Arc<Self>) {
-        self.break_after(0);
-    }
-
-    fn break_after(self: &Arc<Self>, milliseconds: u32) {
-        let delay = msecs_to_jiffies(milliseconds);
-        let _ = queue().enqueue_delayed::<_, FAILURE>(self.clone(), delay);
-    }
 }
 
 impl qp::Handler for Ep {
@@ -355,19 +305,5 @@ impl qp::Handler for Ep {
 
     fn leaked(kept: Self::Kept) {
         kept.leak();
-    }
-}
-
-impl_has_delayed_work! {
-    impl HasDelayedWork<Self, { FAILURE }> for Ep { self.failure }
-}
-
-impl WorkItem<FAILURE> for Ep {
-    type Pointer = Arc<Self>;
-
-    /// Breaks the connection, after the delay in which an answer could be sent and `rdma_cm` could
-    /// report another end.
-    fn run(this: Arc<Self>) {
-        let _ = this.feed(Network::Broken, None);
     }
 }

@@ -32,7 +32,7 @@ use crate::{
     sys::wait::{
         HasLoneWaiter,
         LoneWaiter,
-        OwnedWaiterClaim,
+        OwnedWaiterReservation,
         Wake, //
     },
 };
@@ -53,7 +53,7 @@ pub(crate) struct EvdAsyncWait {
     threshold: u32,
     // The following fields are dropped in this order.
     _counting: Option<Counting>,
-    claim: OwnedWaiterClaim<Evd>,
+    reservation: OwnedWaiterReservation<Evd>,
     _leaving: ReenableTriggers<Arc<Evd>>,
 }
 
@@ -68,7 +68,7 @@ impl EvdAsyncWait {
     /// INVALID_PARAMETER (threshold), INVALID_STATE: see [`Evd::wait`].
     pub(crate) fn new(evd: &Arc<Evd>, threshold: i32) -> DatResult<Self> {
         let threshold = evd.may_begin_wait(threshold)?;
-        let claim = OwnedWaiterClaim::take(evd.clone()).ok_or(DatError::new(
+        let reservation = OwnedWaiterReservation::take(evd.clone()).ok_or(DatError::new(
             Kind::InvalidState,
             Subtype::InvalidStateEvdWaiter,
         ))?;
@@ -76,7 +76,7 @@ impl EvdAsyncWait {
             evd: evd.clone(),
             threshold,
             _counting: (threshold > 1).then(|| Counting::new(evd, threshold)),
-            claim,
+            reservation,
             _leaving: ReenableTriggers(evd.clone()),
         };
         evd.may_wait_for(threshold)?;
@@ -96,7 +96,7 @@ impl EvdAsyncWait {
     ///
     /// `ENOMEM`.
     pub(crate) fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result {
-        self.claim.wake_by(waker)
+        self.reservation.wake_by(waker)
     }
 
     /// Checks whether enough events are queued. If not, the next event calls the waker, if there is
@@ -112,7 +112,7 @@ impl EvdAsyncWait {
             evd: &self.evd,
             missed: 0,
         };
-        let result = if self.claim.is_called() {
+        let result = if self.reservation.is_called() {
             wait_for(&mut poll, self.threshold)
         } else {
             poll.take(self.threshold).ok_or(poll.reason())

@@ -94,7 +94,7 @@ impl Evd {
                 wakeup <- Wakeup::new(),
                 pump <- new_work!("Evd::pump"),
                 context: config.context,
-                users: UseCount::none(),
+                uses: UseCount::none(),
                 is_freed: AtomicBool::new(false),
                 _counted: Counted::new(census::Kind::Evd),
             }),

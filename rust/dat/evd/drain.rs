@@ -55,7 +55,7 @@ impl Evd {
     #[inline(always)]
     pub(super) fn drain_cq(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Fast path: usually the consumer wants one event, and the CQ has at most one completion.
-        // Direct delivery needs no room in the ring.
+        // Direct delivery needs no room in the ring. A pending event may precede the completion.
         if direct.expects_next() && self.queue.pending.count() == 0 {
             match self.drain_one(queue, direct) {
                 Polled::Empty => return false,

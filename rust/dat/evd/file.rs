@@ -54,7 +54,7 @@ use crate::{
 use kernel::sync::SetOnce;
 
 /// Sleepers on the files of an EVD, which are created with the first one.
-pub(super) type Watched = SetOnce<Arc<FileSleepers>>;
+pub(super) type LazySleepers = SetOnce<Arc<FileSleepers>>;
 
 /// Object of an open file.
 pub(crate) struct EvdFile {
@@ -151,19 +151,19 @@ impl Evd {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn sleepers(&self) -> DatResult<Arc<FileSleepers>> {
-        if self.wakeup.watched.as_ref().is_none() {
+        if self.wakeup.file_sleepers.as_ref().is_none() {
             let new = FileSleepers::new()?;
             // The lock excludes a concurrent store by another thread.
             let _consumer = self.consumer.lock();
-            let _ = self.wakeup.watched.populate(new);
+            let _ = self.wakeup.file_sleepers.populate(new);
         }
-        let sleepers = self.wakeup.watched.as_ref();
+        let sleepers = self.wakeup.file_sleepers.as_ref();
         Ok(sleepers.ok_or(DatError::internal())?.clone())
     }
 
     /// Checks whether a file of the EVD is open.
     pub(super) fn has_file(&self) -> bool {
-        let sleepers = self.wakeup.watched.as_ref();
+        let sleepers = self.wakeup.file_sleepers.as_ref();
         sleepers.is_some_and(|sleepers| sleepers.has_files())
     }
 
@@ -171,7 +171,7 @@ impl Evd {
     ///
     /// Context: any, including hard IRQ. The caller has queued the event.
     pub(super) fn wake_reader(&self) {
-        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+        if let Some(sleepers) = self.wakeup.file_sleepers.as_ref() {
             sleepers.announce_event();
         }
     }
@@ -180,14 +180,14 @@ impl Evd {
     ///
     /// Context: any, including hard IRQ. The caller has made room.
     pub(super) fn wake_writers(&self) {
-        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+        if let Some(sleepers) = self.wakeup.file_sleepers.as_ref() {
             sleepers.announce_room();
         }
     }
 
     /// Wakes all sleepers on the EVD's files, after waits were stopped.
     pub(super) fn wake_all_of_files(&self) {
-        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+        if let Some(sleepers) = self.wakeup.file_sleepers.as_ref() {
             sleepers.announce_end();
         }
     }
@@ -211,7 +211,7 @@ impl Evd {
 
     /// Requests a wake-up of writers when an event is taken. Returns whether there is room now.
     fn request_room_wakeup(&self) -> bool {
-        if let Some(sleepers) = self.wakeup.watched.as_ref() {
+        if let Some(sleepers) = self.wakeup.file_sleepers.as_ref() {
             sleepers.request_room_wakeup();
         }
         // Also asks a process that has mapped events to report the next one that it takes.

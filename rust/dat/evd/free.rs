@@ -30,11 +30,11 @@ impl Object for Evd {
     /// * for the asynchronous EVD of the adapter;
     /// * while an object reports to the EVD, or if the caller is in an upcall of the EVD;
     /// * while a thread waits.
-    fn may_free(&self) -> DatResult {
+    fn prepare_free(&self) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
         if self.context.async_evd.is_none() {
             refused(Subtype::InvalidStateEvdAsync)
-        } else if self.users.any() || self.is_called_by_me() {
+        } else if self.uses.any() || self.is_called_by_me() {
             refused(Subtype::InvalidStateEvdInUse)
         } else if self.wakeup.waiter.is_taken() {
             refused(Subtype::InvalidStateEvdWaiter)
@@ -43,7 +43,7 @@ impl Object for Evd {
         }
     }
 
-    fn is_freed(&self) -> bool {
+    fn is_hidden(&self) -> bool {
         self.is_freed.load_acquire()
     }
 
@@ -57,7 +57,7 @@ impl Object for Evd {
     fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
         let freeing = objects.begin_free();
         let evd = objects.check(handle, |evd| {
-            evd.may_free()?;
+            evd.prepare_free()?;
             evd.hide();
             Ok(())
         })?;
@@ -72,7 +72,7 @@ impl Object for Evd {
 }
 
 impl Usable for Evd {
-    fn users(&self) -> &UseCount {
-        &self.users
+    fn uses(&self) -> &UseCount {
+        &self.uses
     }
 }

@@ -13,14 +13,16 @@
 
 use super::{
     Consumer,
-    Evd, //
+    Evd,
+    Words, //
 };
 use crate::{
     dat::prelude::*,
     model::{
         completion::WakeMode,
         event::Record,
-        mapped_ring::MappedRing, //
+        mapped_ring::MappedRing,
+        ring::RingConsumer, //
     },
     rdma::cq::Armed,
     sys::mapped_memory::{
@@ -148,14 +150,13 @@ impl Evd {
             return;
         }
         let (ring, slots) = (&self.queue.ring, &mut consumer.slots);
-        mapped.fill(|mapped| {
+        let oldest = |slots: &RingConsumer<Words>| {
             let mut oldest = None;
             ring.for_each_in(slots, 0..1, |record| oldest = Some(*record));
-            let Some(record) = oldest else { return false };
-            // An event that is being handed over counts twice, and never zero times. It has room:
-            // only the holder of the lock hands over.
-            let _ = mapped.push(&record);
-            ring.pop(slots).is_some()
+            oldest
+        };
+        mapped.fill(slots, oldest, |slots| {
+            let _ = ring.pop(slots);
         });
         // A writer may have found too little room while an event counted twice.
         self.wake_writers();

@@ -56,7 +56,7 @@ impl Evd {
     /// found too little room.
     pub(super) fn queue_pump_if_needed(self: &Arc<Self>) {
         if self.wakeup.demand.load(Acquire) != 0
-            || (self.wakeup.must_notify.load_acquire() && self.is_watched())
+            || (self.wakeup.must_notify.load_acquire() && self.has_receiver())
         {
             let _ = queue().enqueue(self.clone());
         }
@@ -100,7 +100,7 @@ impl Evd {
             && self.room() != 0
         {
             let all = self.wakeup.demand.load(Acquire) != 0;
-            if !all && !self.is_watched() {
+            if !all && !self.has_receiver() {
                 break;
             }
             armed = consumer.cqs.arm(all);
@@ -116,12 +116,12 @@ impl Evd {
         }
     }
 
-    /// Checks whether events have a receiver: a waiter, a CNO, upcalls or an open file. The pump
+    /// Returns whether events have a receiver: a waiter, a CNO, upcalls or an open file. The pump
     /// then leaves the completion queues armed for the next event.
     ///
-    /// This does not depend on the wake-up mode. The callback may have left the wake-up to the pump
-    /// because of streams that have left the EVD since then.
-    fn is_watched(&self) -> bool {
+    /// The wake-up mode does not matter. It may have changed since the callback left the wake-up to
+    /// the pump.
+    fn has_receiver(&self) -> bool {
         self.wakeup.waiter.is_taken()
             || self.wakeup.link.is_live()
             || self.wakeup.upcalls.are_made()

@@ -314,6 +314,7 @@ impl Evd {
                 }
                 let completions = queue.cq.poll(&mut batch, room);
                 for completion in completions {
+                    // Not counted as taken: older completions may be in the spill.
                     if !self.context.endpoints.complete_early(self, completion) {
                         spill.push(Spilled {
                             completion: completion.copy(),

@@ -27,8 +27,8 @@ impl Evd {
 
     /// Rechecks the upcall policy and the threshold after concurrent changes.
     ///
-    /// The waiter has taken its place and stored its threshold already. So either this check sees
-    /// the new policy and the new queue length, or the changes see the waiter.
+    /// The waiter has its reservation, and has stored its threshold, already. So either this check
+    /// sees the new policy and the new queue length, or the changes see the waiter.
     ///
     /// # Errors
     ///

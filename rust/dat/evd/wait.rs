@@ -29,7 +29,7 @@ use crate::{
         wait::{
             Deadline,
             SleepResult, //
-            WaiterClaim,
+            WaiterReservation,
         },
     },
 };
@@ -86,7 +86,7 @@ struct OnlyWaiter<'a> {
     deadline: Deadline,
     // The following fields are dropped in this order.
     _counting: Option<Counting>,
-    claim: WaiterClaim<'a>,
+    reservation: WaiterReservation<'a>,
     _leaving: ReenableTriggers<&'a Arc<Evd>>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> OnlyWaiter<'a> {
         limit: DrainLimit,
         sink: &'a mut dyn EventSink,
     ) -> DatResult<Self> {
-        let claim = evd.wakeup.waiter.take().ok_or(DatError::new(
+        let reservation = evd.wakeup.waiter.take().ok_or(DatError::new(
             Kind::InvalidState,
             Subtype::InvalidStateEvdWaiter,
         ))?;
@@ -108,7 +108,7 @@ impl<'a> OnlyWaiter<'a> {
             limit,
             deadline,
             _counting: (threshold > 1).then(|| Counting::new(evd, threshold)),
-            claim,
+            reservation,
             _leaving: ReenableTriggers(evd),
         })
     }
@@ -181,7 +181,7 @@ impl Waiter for OnlyWaiter<'_> {
             return SleepEnd::Closed;
         }
         match self
-            .claim
+            .reservation
             .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
         {
             // A stop of waits wakes, too. The next sleep reports it, unless an event can be taken.

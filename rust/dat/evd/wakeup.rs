@@ -5,7 +5,7 @@
 
 use super::{
     cno_link::CnoLink,
-    file::Watched,
+    file::LazySleepers,
     upcall::Upcalls,
     Evd, //
 };
@@ -44,7 +44,7 @@ pub(super) struct Wakeup {
     #[pin]
     pub(super) upcalls: Upcalls,
     /// Sleepers on the files of the EVD, once it has one.
-    pub(super) watched: Watched,
+    pub(super) file_sleepers: LazySleepers,
     /// Identifier of the newest event that wakes, at the time of the last notification.
     pub(super) last_notified: AtomicU32,
     /// The pump has to announce the events that it finds, because no other party does.
@@ -64,7 +64,7 @@ impl Wakeup {
             unwaitable: AtomicBool::new(false),
             link <- CnoLink::new(),
             upcalls <- Upcalls::new(),
-            watched: Watched::new(),
+            file_sleepers: LazySleepers::new(),
             last_notified: AtomicU32::new(0),
             must_notify: AtomicBool::new(false),
             demand: Atomic::new(0),

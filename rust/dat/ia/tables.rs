@@ -137,9 +137,9 @@ impl Ia {
         T::table(self).borrow_outer(guard, handle)
     }
 
-    /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_rmr_free`,
-    /// `dat_cno_free`, `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and
-    /// `dat_csp_free`.
+    /// Frees the object with this handle: `dat_pz_free`, `dat_rmr_free`, `dat_cno_free`,
+    /// `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and `dat_csp_free`. LMRs:
+    /// [`Ia::free_lmr`].
     ///
     /// Context: process; sleeps.
     ///

@@ -154,7 +154,7 @@ impl Lmr {
                 handle,
                 role,
                 is_lost: AtomicBool::new(false),
-                users: UseCount::none(),
+                uses: UseCount::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
             GFP_KERNEL_ACCOUNT,

@@ -276,7 +276,7 @@ struct ListenAddress {
 /// Listener on the shared port.
 struct SharedListener {
     /// Number of claims that need it.
-    users: u32,
+    uses: u32,
     listener: Option<CmId>,
 }
 
@@ -284,7 +284,7 @@ impl ListenAddress {
     fn new(ia: &IaBase, address: SockAddr) -> DatResult<Arc<Self>> {
         let device = ia.device()?;
         let shared = SharedListener {
-            users: 0,
+            uses: 0,
             listener: None,
         };
         Ok(Arc::pin_init(
@@ -313,7 +313,7 @@ impl ListenAddress {
                 shared.listener = Some(id);
             }
             if shared.listener.is_some() {
-                shared.users = shared.users.saturating_add(1);
+                shared.uses = shared.uses.saturating_add(1);
                 return Ok(());
             }
             drop(shared);
@@ -326,8 +326,8 @@ impl ListenAddress {
     /// Counts the end of such a claim, and destroys the listener after the last one.
     fn leave(&self) {
         let mut shared = self.shared.lock();
-        shared.users = shared.users.saturating_sub(1);
-        if shared.users == 0 {
+        shared.uses = shared.uses.saturating_sub(1);
+        if shared.uses == 0 {
             // The listener is destroyed under the lock, since the next claim needs the port.
             shared.listener = None;
         }

@@ -73,8 +73,12 @@ impl Srq {
         prepare(limit, holder)
     }
 
-    /// Returns the count for a receive that [`Srq::complete`] has counted as held.
-    pub(in crate::dat) fn taken(&self, is_counted: bool) -> Option<ReportedReceive<'_>> {
+    /// Keeps a receive that [`Srq::complete`] has counted as held in that count, until the returned
+    /// value is dropped.
+    pub(in crate::dat) fn hold_until_reported(
+        &self,
+        is_counted: bool,
+    ) -> Option<ReportedReceive<'_>> {
         is_counted.then(|| ReportedReceive(self))
     }
 }

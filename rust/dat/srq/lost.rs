@@ -40,13 +40,13 @@ impl Srq {
         if until == 0 {
             return false;
         }
-        if newest <= until && self.oldest_claim() > newest {
+        if newest <= until && self.oldest_in_use() > newest {
             self.look_into_queue();
         }
-        // A later completion or a new QP can only raise the number. A QP that has
-        // taken a receive before the look has its entry.
+        // The members are read after `newest`. Both numbers can only grow, so the smaller one is
+        // safe.
         let number = self.inner.lock().receives.newest();
-        let number = number.min(self.oldest_claim());
+        let number = number.min(self.oldest_in_use());
         let mut next = Some(0);
         while let Some(from) = next {
             next = self.inner.lock().receives.drop_lost(from, number);
@@ -60,7 +60,7 @@ impl Srq {
     }
 
     /// Returns the smallest number of a receive that a present QP may be filling.
-    fn oldest_claim(&self) -> u64 {
+    fn oldest_in_use(&self) -> u64 {
         let mut number = u64::MAX;
         let mut next = Some(Cursor::first());
         while let Some(cursor) = next {

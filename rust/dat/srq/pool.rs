@@ -33,7 +33,7 @@ use kernel::rbtree::{
 struct Pool {
     share: Arc<CqShare>,
     notify: Notify,
-    users: u32,
+    uses: u32,
 }
 
 /// Pools of an SRQ, by their numbers.
@@ -56,7 +56,7 @@ impl Pools {
     fn join(&mut self, evd: &Arc<Evd>, notify: Notify) -> Option<(u64, Arc<CqShare>)> {
         let is_fit = |pool: &Pool| pool.notify == notify && pool.share.is_of(evd);
         let (number, pool) = self.list.iter_mut().find(|(_, pool)| is_fit(pool))?;
-        pool.users = pool.users.saturating_add(1);
+        pool.uses = pool.uses.saturating_add(1);
         Some((*number, pool.share.clone()))
     }
 
@@ -70,8 +70,8 @@ impl Pools {
     /// Removes a user. Returns the pool if that was the last one.
     fn leave(&mut self, number: u64) -> Option<Pool> {
         let pool = self.list.get_mut(&number)?;
-        pool.users = pool.users.saturating_sub(1);
-        if pool.users != 0 {
+        pool.uses = pool.uses.saturating_sub(1);
+        if pool.uses != 0 {
             return None;
         }
         self.list.remove(&number)
@@ -151,7 +151,7 @@ impl Srq {
         let pool = Pool {
             share: share.clone(),
             notify,
-            users: 1,
+            uses: 1,
         };
         Ok((self.pools.lock().add(node, pool), share))
     }

@@ -80,7 +80,7 @@ impl Effects {
             send_disconnect: self.send_disconnect | later.send_disconnect,
             abandon_id: self.abandon_id | later.abandon_id,
             event: None,
-            report_broken: self.report_broken | later.report_broken,
+            report_broken: false,
         }
     }
 

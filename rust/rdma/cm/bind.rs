@@ -14,7 +14,7 @@ use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
 /// Time limit for resolving an address, in milliseconds.
-const RESOLVE_MS: usize = 4_000;
+const ADDRESS_TIMEOUT_MS: usize = 4_000;
 
 /// Encoded delay of a receiver-not-ready answer: 0.64 ms. (0 would mean 655 ms.)
 pub(super) const MIN_RNR_TIMER: u8 = 12;
@@ -124,7 +124,7 @@ impl CmId {
                 self.raw(),
                 core::ptr::null_mut(),
                 (&raw const remote).cast(),
-                RESOLVE_MS,
+                ADDRESS_TIMEOUT_MS,
             )
         };
         kernel::error::to_result(ret).map_err(|error| {

@@ -35,7 +35,7 @@ use kernel::{
 };
 
 /// Time limit for resolving a route, in milliseconds.
-const RESOLVE_MS: usize = 4_000;
+const ROUTE_TIMEOUT_MS: usize = 4_000;
 
 /// Reason for rejecting a request on behalf of the transport.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl IdRef<'_> {
     /// Starts to resolve the route.
     pub(crate) fn resolve_route(&self) -> Result {
         // SAFETY: The ID is alive.
-        let ret = unsafe { bindings::rdma_resolve_route(self.raw.as_ptr(), RESOLVE_MS) };
+        let ret = unsafe { bindings::rdma_resolve_route(self.raw.as_ptr(), ROUTE_TIMEOUT_MS) };
         kernel::error::to_result(ret)
     }
 

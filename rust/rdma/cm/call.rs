@@ -6,9 +6,9 @@
 //! however long the peer takes, and the queue pair must be kept. Also, `rdma_connect` itself may
 //! block: siw's does until TCP has established the connection.
 
-use super::deferred_destroy::{
-    Claim,
-    DeferredDestroy, //
+use super::lingering_ids::{
+    CallPermit,
+    LingeringIds, //
 };
 use crate::sys::{
     thread::Thread,
@@ -36,11 +36,10 @@ use kernel::{
 
 /// Time that a connect has before it may be interrupted, in milliseconds.
 ///
-/// An interrupt closes the TCP connection. If siw's listener gets the end of a TCP connection that
-/// it has not accepted yet, it takes that for its own end, and drops a reference that it needs:
-/// the peer's kernel may crash. In this time a live peer mostly accepts, and a connect ends on its
-/// own.
-const ACCEPT_TIMEOUT_MS: i64 = 1_000;
+/// An interrupt closes the TCP connection. siw's listener mistakes the end of a TCP connection that
+/// it has not accepted yet for its own end, and drops a reference that it still needs: the peer's
+/// kernel may crash. In this time a live peer mostly accepts, and a connect ends on its own.
+const UNINTERRUPTED_MS: i64 = 1_000;
 
 /// A value that an ID only keeps alive.
 trait KeptAlive: Send + Sync {}
@@ -61,14 +60,14 @@ enum Caller {
 struct Inner {
     caller: Caller,
     qp: Option<Arc<dyn KeptAlive>>,
-    claim: Option<Claim>,
+    permit: Option<CallPermit>,
 }
 
 impl Inner {
     /// Implements [`CallOut::has_just_begun`].
     fn has_just_begun(&self) -> bool {
         match self.caller {
-            Caller::Thread(_, since) => since.elapsed().as_millis() < ACCEPT_TIMEOUT_MS,
+            Caller::Thread(_, since) => since.elapsed().as_millis() < UNINTERRUPTED_MS,
             Caller::Nobody | Caller::Cancelled => false,
         }
     }
@@ -89,7 +88,7 @@ impl CallOut {
         let inner = Inner {
             caller: Caller::Nobody,
             qp: None,
-            claim: None,
+            permit: None,
         };
         pin_init!(Self {
             pending: Atomic::new(false),
@@ -106,17 +105,17 @@ impl CallOut {
     ///
     /// # Errors
     ///
-    /// As for [`DeferredDestroy::claim`].
+    /// As for [`LingeringIds::permit_call`].
     pub(super) fn begin<T: Send + Sync + 'static>(
         &self,
         qp: Arc<T>,
-        lingering: &Arc<DeferredDestroy>,
+        lingering: &Arc<LingeringIds>,
         user: UserId,
     ) -> Result {
         // The caller holds the handler mutex, so no other thread begins a call after this check.
-        let has_claim = self.inner.lock().claim.is_some();
-        if !has_claim {
-            self.reserve(DeferredDestroy::claim(lingering, user)?);
+        let has_permit = self.inner.lock().permit.is_some();
+        if !has_permit {
+            self.reserve(LingeringIds::permit_call(lingering, user)?);
         }
         let before = {
             let mut inner = self.inner.lock();
@@ -131,16 +130,16 @@ impl CallOut {
     }
 
     /// Reserves the right to one call.
-    pub(super) fn reserve(&self, claim: Claim) {
-        let before = self.inner.lock().claim.replace(claim);
+    pub(super) fn reserve(&self, permit: CallPermit) {
+        let before = self.inner.lock().permit.replace(permit);
         drop(before);
     }
 
     /// Marks the outcome as known.
     pub(super) fn end(&self) {
         self.pending.store(false, Release);
-        let claim = self.inner.lock().claim.take();
-        drop(claim);
+        let permit = self.inner.lock().permit.take();
+        drop(permit);
     }
 
     /// Drops the queue pair. The ID is destroyed, so `iw_cm` does not look up the queue pair any

@@ -5,7 +5,7 @@
 use super::{
     borrowed::IdRef,
     call::CallOut,
-    deferred_destroy::DeferredDestroy,
+    lingering_ids::LingeringIds,
     request::NewId,
     Event,
     Handler, //
@@ -39,8 +39,8 @@ use kernel::{
 /// Target of an ID's C context pointer.
 #[pin_data]
 pub(super) struct Context {
-    /// Receiver of events. It changes when a request is accepted. Events are dropped while there is
-    /// none.
+    /// Receiver of events. Replaced when a request is accepted, when the owner drops the ID, and
+    /// when a listener stops. Events are dropped while there is none.
     #[pin]
     handler: Mutex<Option<Arc<dyn Handler>>>,
     /// Whether `rdma_disconnect` may be called. It must not race with a connect that has just
@@ -57,9 +57,10 @@ pub(super) struct Context {
     /// The connect or accept over iWARP.
     #[pin]
     call: CallOut,
-    /// The user that the ID is accounted to, and the list for an ID without an owner.
+    /// The user that the ID is accounted to.
     user: UserId,
-    lingering: Arc<DeferredDestroy>,
+    /// List for an ID without an owner.
+    lingering: Arc<LingeringIds>,
     /// Whether the ID listens, or did.
     listens: Atomic<bool>,
     /// Charge for the local port.
@@ -72,7 +73,7 @@ impl Context {
     pub(super) fn new(
         may_disconnect: bool,
         user: UserId,
-        lingering: Arc<DeferredDestroy>,
+        lingering: Arc<LingeringIds>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -101,7 +102,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As for [`DeferredDestroy::claim`].
+    /// As for [`LingeringIds::permit_call`].
     pub(super) fn begin_call<T: Send + Sync + 'static>(&self, qp: Arc<T>) -> Result {
         self.call.begin(qp, &self.lingering, self.user)
     }
@@ -127,7 +128,7 @@ impl Context {
     }
 
     /// Returns the list to which the ID goes when its owner drops it.
-    pub(super) fn lingering(&self) -> &Arc<DeferredDestroy> {
+    pub(super) fn lingering(&self) -> &Arc<LingeringIds> {
         &self.lingering
     }
 

@@ -13,8 +13,8 @@ use super::{
         Context, //
     },
     stop_listening::Steps,
-    DeferredDestroy,
     Handler, //
+    LingeringIds,
 };
 use crate::{
     rdma::{addr::SockAddr, device::Device},
@@ -99,12 +99,12 @@ impl Drop for Owned {
 ///
 /// After the drop the handler gets no more events. If a peer has not answered a disconnect yet,
 /// `ib_cm` repeats the request for a while. Over iWARP a connect or an accept is completed: see
-/// [`DeferredDestroy`](super::DeferredDestroy).
+/// [`LingeringIds`](super::LingeringIds).
 pub(crate) struct CmId {
     /// Taken only in `drop`.
     pub(super) own: ManuallyDrop<Owned>,
     /// Delays the removal of the device until the ID is destroyed or is in the device's
-    /// [`DeferredDestroy`] list.
+    /// [`LingeringIds`] list.
     pub(super) device: Arc<Device>,
 }
 
@@ -125,8 +125,8 @@ impl CmId {
     ) -> Result<Self> {
         let this = Self::make(device, net, user, flags)?;
         if this.device.is_iwarp() {
-            let claim = DeferredDestroy::claim(this.own.context.lingering(), user)?;
-            this.call().reserve(claim);
+            let permit = LingeringIds::permit_call(this.own.context.lingering(), user)?;
+            this.call().reserve(permit);
         }
         drop(this.own.context.set(handler));
         Ok(this)
@@ -248,8 +248,9 @@ impl CmId {
     /// the ID, which still borrows the context of the listening ID.
     pub(super) fn disown(self) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not used any more, so each field is dropped once. `raw` is not
-        // destroyed here but by `rdma_cm`, which passes no event to the context from now on.
+        // SAFETY: `this` is not used any more, so each field is dropped once. `steps` is empty: the
+        // ID never listened. `raw` is not destroyed here but by `rdma_cm`, which passes no event to
+        // the context from now on.
         unsafe {
             core::ptr::drop_in_place(&raw mut this.own.context);
             core::ptr::drop_in_place(&raw mut this.device);
@@ -311,7 +312,7 @@ impl Drop for CmId {
         if is_listening {
             own.stop_listening();
         }
-        DeferredDestroy::take_over(own);
+        LingeringIds::destroy_or_defer(own);
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! `rdma_cm` chooses the local port of a connect from a range of the network namespace, before it
 //! knows the peer. So two IDs of one address never share a port of the range. An ID keeps its port
-//! until it is destroyed, also if it lingers ([`DeferredDestroy`](super::DeferredDestroy)). A user
+//! until it is destroyed, also if it lingers ([`LingeringIds`](super::LingeringIds)). A user
 //! may hold only a share of the range, so that the others can connect.
 
 use super::id::CmId;

@@ -19,9 +19,8 @@
 //! Each of the last two steps waits for a work item on each CPU. Many IDs share these waits, if a
 //! caller carries out each step for all IDs before the next step.
 //!
-//! The kernel has no function that tells whether a thread waits for the handler mutex. If a request
-//! was found, the mutex is taken again, and a work item on each CPU is awaited, until none comes in
-//! between.
+//! Steps 2 and 3 are repeated while requests arrive. The kernel cannot report whether a thread
+//! waits for the handler mutex.
 
 use super::{
     borrowed::{

@@ -107,19 +107,26 @@ impl Mapping {
             )
         };
         kernel::error::to_result(ret)?;
-        // INVARIANT: The address is that of the new mapping. There is room for each piece, unless
-        // the consumer changes the list that it has passed.
-        if self.addresses.push_within_capacity(address).is_err() {
-            // SAFETY: This is the mapping that was just made.
+        if self.keep(address, piece.size).is_err() {
+            // SAFETY: This is the mapping that was just made, and it was not kept.
             unsafe { self.unmap(address, piece.size) };
             return Err(EINVAL);
         }
+        Ok(())
+    }
+
+    /// Keeps a new mapping of this size. It fails only if the consumer changes the list of pieces
+    /// that it has passed: there is room for each of them.
+    fn keep(&mut self, address: u64, size: u64) -> Result {
+        // The end first: the mapping of an address without an end could not be ended.
         if let Layout::Listed(ends) = &mut self.layout {
             let last = ends.last().copied().unwrap_or(0);
-            let end = last.checked_add(piece.size).ok_or(EINVAL)?;
+            let end = last.checked_add(size).ok_or(EINVAL)?;
             ends.push_within_capacity(end).map_err(|_| EINVAL)?;
         }
-        Ok(())
+        // INVARIANT: The address is that of the new mapping.
+        let kept = self.addresses.push_within_capacity(address);
+        kept.map_err(|_| EINVAL)
     }
 
     /// Keeps the memory mapped for ever: a region over it could not be destroyed.

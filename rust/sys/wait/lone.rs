@@ -51,7 +51,7 @@ pub(crate) struct LoneWaiter {
 }
 
 // SAFETY: The type is meant to be shared. A waker reads the task pointer under RCU. Only the task
-// that has claimed it writes it, and there is one such task at a time.
+// that has reserved it writes it, and there is one such task at a time.
 unsafe impl Send for LoneWaiter {}
 // SAFETY: As above.
 unsafe impl Sync for LoneWaiter {}
@@ -68,12 +68,12 @@ impl LoneWaiter {
         })
     }
 
-    /// Claims it for the caller, unless it is claimed already.
-    pub(crate) fn take(&self) -> Option<WaiterClaim<'_>> {
-        (!self.taken.swap(true)).then(|| WaiterClaim(self))
+    /// Reserves it for the caller, unless it is reserved already.
+    pub(crate) fn take(&self) -> Option<WaiterReservation<'_>> {
+        (!self.taken.swap(true)).then(|| WaiterReservation(self))
     }
 
-    /// Returns whether it is claimed. The owner of the claim may be awake.
+    /// Returns whether it is reserved. The owner of the reservation may be awake.
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.load_acquire()
     }
@@ -101,14 +101,14 @@ impl<T: HasLoneWaiter> HasHead for T {
     }
 }
 
-/// Claim of a [`LoneWaiter`] for a party that is woken by a call, until the drop.
-pub(crate) struct OwnedWaiterClaim<T: HasLoneWaiter> {
+/// Reservation of a [`LoneWaiter`] for a party that is woken by a call, until the drop.
+pub(crate) struct OwnedWaiterReservation<T: HasLoneWaiter> {
     object: Arc<T>,
     entry: Option<WaitEntry<T>>,
 }
 
-impl<T: HasLoneWaiter> OwnedWaiterClaim<T> {
-    /// Claims the waiter of `object`, unless it is claimed already.
+impl<T: HasLoneWaiter> OwnedWaiterReservation<T> {
+    /// Reserves the waiter of `object`, unless it is reserved already.
     pub(crate) fn take(object: Arc<T>) -> Option<Self> {
         let was_taken = object.lone_waiter().taken.swap(true);
         (!was_taken).then(|| Self {
@@ -135,17 +135,17 @@ impl<T: HasLoneWaiter> OwnedWaiterClaim<T> {
     }
 }
 
-impl<T: HasLoneWaiter> Drop for OwnedWaiterClaim<T> {
+impl<T: HasLoneWaiter> Drop for OwnedWaiterReservation<T> {
     fn drop(&mut self) {
         self.entry = None;
         self.object.lone_waiter().taken.swap(false);
     }
 }
 
-/// Claim of a [`LoneWaiter`], until the drop.
-pub(crate) struct WaiterClaim<'a>(&'a LoneWaiter);
+/// Reservation of a [`LoneWaiter`], until the drop.
+pub(crate) struct WaiterReservation<'a>(&'a LoneWaiter);
 
-impl WaiterClaim<'_> {
+impl WaiterReservation<'_> {
     /// Sleeps until `ready` returns true, the deadline passes, or a signal is pending.
     ///
     /// `ready` takes precedence: it is checked once more after each sleep. It also runs with the
@@ -160,7 +160,7 @@ impl WaiterClaim<'_> {
         might_sleep();
         let alarm = &self.0.alarm;
         let task = alarm.sleepers.0.get();
-        // SAFETY: The structure is initialised, and only the owner of the claim writes it.
+        // SAFETY: The structure is initialised, and only the owner of the reservation writes it.
         unsafe { bindings::kdapl_helper_prepare_to_rcuwait(task) };
         let outcome = alarm.wait(
             deadline,
@@ -174,7 +174,7 @@ impl WaiterClaim<'_> {
     }
 }
 
-impl Drop for WaiterClaim<'_> {
+impl Drop for WaiterReservation<'_> {
     fn drop(&mut self) {
         self.0.taken.swap(false);
     }
@@ -231,19 +231,19 @@ mod tests {
 
         /// Waits as the only waiter.
         fn wait(&self, mut deadline: Deadline, ready: impl FnMut() -> bool) -> Result<SleepResult> {
-            let mut claim = self.waiter.take().ok_or(EBUSY)?;
-            Ok(claim.wait(&mut deadline, ready))
+            let mut reservation = self.waiter.take().ok_or(EBUSY)?;
+            Ok(reservation.wait(&mut deadline, ready))
         }
     }
 
     #[test]
-    fn one_claim_at_a_time() -> Result {
+    fn one_reservation_at_a_time() -> Result {
         let pair = Pair::new()?;
-        let claim = pair.waiter.take();
-        assert!(claim.is_some());
+        let reservation = pair.waiter.take();
+        assert!(reservation.is_some());
         assert!(pair.waiter.is_taken());
         assert!(pair.waiter.take().is_none());
-        drop(claim);
+        drop(reservation);
         assert!(!pair.waiter.is_taken());
         assert!(pair.waiter.take().is_some());
         Ok(())

@@ -12,7 +12,6 @@ use crate::{
             PastLives,
             Shares,
             CONNECT,
-            FAILURE,
             LAST_RECEIVE,
             PEER_DISCONNECT, //
         },
@@ -60,7 +59,7 @@ impl Ep {
         self.end_life(&mut past_lives);
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
-        cancel_delayed_sync::<_, FAILURE>(self);
+        self.cancel_break();
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
         self.become_unconnected()?;

@@ -25,7 +25,6 @@ use crate::{
             IdRef,
             Rejected, //
         },
-        device::Transport,
         qp::ReadDepth, //
     },
 };
@@ -47,7 +46,7 @@ impl Ep {
     /// Over iWARP the call creates a socket and may block. A separate thread makes it, with the
     /// identity of the adapter's user, because the handler's worker serves all users.
     pub(in crate::dat::ep) fn request(self: &Arc<Self>, id: &IdRef<'_>) {
-        if self.context.ia.attr().transport != Transport::Iwarp {
+        if !self.context.ia.is_iwarp() {
             return self.request_or_fail(id);
         }
         let own = self
@@ -235,7 +234,7 @@ impl Ep {
             Event::Unreachable => self.unanswered(id),
             Event::ConnectResponse(data) => self.respond(id, data),
             Event::Established(data, depth) => {
-                let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
+                let is_iwarp = self.context.ia.is_iwarp();
                 self.established(id, data, is_iwarp.then_some(depth));
                 self.disconnect_again_if_over(id);
             }

@@ -47,7 +47,6 @@ use crate::{
             HeldReceives, //
         },
     },
-    rdma::device::Transport,
     sys::user::{
         ChargedArray,
         User, //
@@ -76,7 +75,7 @@ impl Ep {
             let srq = inner.parts.srq.as_ref().map(InUse::object);
             (inner.receives.capacity(), srq, inner.connection.gate)
         };
-        let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
+        let is_iwarp = self.context.ia.is_iwarp();
         if !is_iwarp && gate == ReadyGate::Open {
             return Ok(());
         }

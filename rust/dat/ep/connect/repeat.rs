@@ -24,12 +24,9 @@ use crate::{
         Network,
         Phase, //
     },
-    rdma::{
-        cm::{
-            CmId,
-            IdRef, //
-        },
-        device::Transport,
+    rdma::cm::{
+        CmId,
+        IdRef, //
     },
     sys::{
         memcg::Payer,
@@ -95,7 +92,7 @@ impl Ep {
     /// Handles the end of an attempt that the peer has not answered: reports UNREACHABLE, or
     /// prepares another attempt.
     pub(in crate::dat::ep) fn unanswered(self: &Arc<Self>, id: &IdRef<'_>) {
-        let is_iwarp = self.context.ia.attr().transport == Transport::Iwarp;
+        let is_iwarp = self.context.ia.is_iwarp();
         let repeats = {
             let mut inner = self.inner.lock();
             let qp_was_stopped = is_iwarp && inner.connection.attempt.repeat.requested;

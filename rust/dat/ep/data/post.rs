@@ -27,12 +27,9 @@ use crate::{
         },
         requests::Posted,
     },
-    rdma::{
-        device::Transport,
-        wr::{
-            SendFlags,
-            SgList, //
-        },
+    rdma::wr::{
+        SendFlags,
+        SgList, //
     },
 };
 
@@ -193,17 +190,16 @@ impl Ep {
         }
     }
 
-    /// Returns whether no RDMA read may be outstanding: the attributes say so, or over iWARP the
-    /// peer. Elsewhere a read to such a peer breaks the connection. A driver of iWARP would keep
-    /// it for ever.
+    /// Returns whether an RDMA read must be refused: the attributes permit none, or over iWARP the
+    /// peer accepts none, and the driver would never complete it. Over other transports a read to
+    /// such a peer breaks the connection.
     pub(in crate::dat::ep) fn refuses_reads(&self, inner: &Inner) -> bool {
         let accepted = inner
             .connection
             .read_depth
             .filter(|_| inner.phase.is_connected());
         inner.attr.max_rdma_read_out == 0
-            || (self.context.ia.attr().transport == Transport::Iwarp
-                && accepted.is_some_and(|depth| depth.initiator == 0))
+            || (self.context.ia.is_iwarp() && accepted.is_some_and(|depth| depth.initiator == 0))
     }
 
     /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None`
@@ -294,7 +290,7 @@ impl Ep {
     /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
     /// fenced one.
     pub(super) fn reads_in_order(&self, operation: Operation) -> bool {
-        operation.is_rdma_read() && self.context.ia.attr().transport == Transport::Iwarp
+        operation.is_rdma_read() && self.context.ia.is_iwarp()
     }
 }
 

@@ -263,7 +263,7 @@ impl Ep {
         };
         // Over iWARP the ID may keep the QP alive. Its failures do not concern later connections.
         if let Some(qp) = &qp {
-            qp.ignore_failures();
+            qp.ignore_events();
         }
         // The work item has not carried out these effects. Only those that concern the peer are
         // still needed.

@@ -133,7 +133,7 @@ pub(in crate::dat::ep) fn receive_slots(
 ) -> u32 {
     match srq {
         None => attr.max_recv_dtos,
-        Some(srq) if context.ia.attr().transport == Transport::Iwarp => srq.limit(),
+        Some(srq) if context.ia.is_iwarp() => srq.limit(),
         Some(_) => TAKEN,
     }
 }

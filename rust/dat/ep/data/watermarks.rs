@@ -66,7 +66,7 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// * INVALID_STATE if the Endpoint was freed;
+    /// * INVALID_HANDLE (Endpoint) if the Endpoint was freed;
     /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn set_watermarks(self: &Arc<Self>, marks: Marks) -> DatResult {
         let room = marks
@@ -109,7 +109,7 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE if the Endpoint was freed.
+    /// INVALID_HANDLE (Endpoint) if the Endpoint was freed.
     pub(crate) fn receive_buffers(&self) -> DatResult<u32> {
         let evd = self.recv_evd()?;
         evd.drain_all();

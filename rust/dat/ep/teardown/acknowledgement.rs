@@ -12,7 +12,6 @@ use super::super::{
     Ep,
     EpContext, //
 };
-use crate::rdma::device::Transport;
 use kernel::{
     sync::atomic::Relaxed,
     time::{
@@ -32,7 +31,7 @@ impl EpContext {
     /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
     pub(in crate::dat) fn await_acknowledgements(&self) {
         let connected = self.connections.load(Relaxed) > 0;
-        if connected && self.ia.attr().transport != Transport::Iwarp {
+        if connected && !self.ia.is_iwarp() {
             fsleep(Delta::from_millis(ACKNOWLEDGEMENT_MS.into()));
         }
     }
@@ -45,7 +44,7 @@ impl Ep {
     /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
     pub(in crate::dat::ep) fn await_acknowledgement(&self) {
         // The close of an adapter waits for all its Endpoints together.
-        if self.context.ia.attr().transport == Transport::Iwarp || self.context.eps.is_closed() {
+        if self.context.ia.is_iwarp() || self.context.eps.is_closed() {
             return;
         }
         let last_receive = {

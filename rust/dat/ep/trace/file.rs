@@ -76,12 +76,18 @@ impl Ep {
         let name = &self.context.ia.attr().adapter_name;
         let name = name.split(|&byte| byte == 0).next();
         let device = name.and_then(|name| core::str::from_utf8(name).ok());
-        let (phase, qp, waiting, attr) = {
+        // Unlike `Ep::status` this posts no marker: a reader does not change the Endpoint.
+        let (phase, qp, waiting, attr, receives, requests) = {
             let inner = self.inner.lock();
-            let waiting = inner.preposted_count.unwrap_or(0);
-            (inner.phase, inner.qp_number(), waiting, inner.attr)
+            (
+                inner.phase,
+                inner.qp_number(),
+                inner.preposted_count.unwrap_or(0),
+                inner.attr,
+                inner.receives_outstanding(),
+                inner.requests.outstanding_of_consumer(),
+            )
         };
-        let status = self.status();
         writeln!(
             f,
             "ep={:#x} device={} qp={qp} state={}",
@@ -91,13 +97,12 @@ impl Ep {
         )?;
         writeln!(
             f,
-            "receives outstanding: {} of {}, {waiting} of them wait for a connection",
-            status.receives, attr.max_recv_dtos,
+            "receives outstanding: {receives} of {}, {waiting} of them wait for a connection",
+            attr.max_recv_dtos,
         )?;
         writeln!(
             f,
-            "requests outstanding: {} of {}\n[{}] now",
-            status.requests,
+            "requests outstanding: {requests} of {}\n[{}] now",
             attr.max_request_dtos,
             Seconds(now())
         )

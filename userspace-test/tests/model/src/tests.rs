@@ -39,6 +39,7 @@ mod ring_size;
 mod segments;
 mod shared_receives;
 mod shared_timer;
+mod shortest_delay;
 mod slot_contexts;
 mod streams;
 mod trace;

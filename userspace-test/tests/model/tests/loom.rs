@@ -42,6 +42,8 @@ mod queue;
 mod quiet;
 #[path = "loom/ring.rs"]
 mod ring;
+#[path = "loom/shortest_delay.rs"]
+mod shortest_delay;
 #[path = "loom/upcall.rs"]
 mod upcall;
 #[path = "loom/wait.rs"]

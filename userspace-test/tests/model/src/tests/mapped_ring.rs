@@ -101,30 +101,47 @@ fn the_claim_is_made_after_the_check() {
 
 #[test]
 fn a_ring_is_filled_up_to_its_last_slot_or_record() {
-    let (ring, mut left) = (ring(8), 11_u64);
-    let mut hand_over = |ring: &MappedRing<Memory>| {
-        left = left.saturating_sub(1);
-        left != 0 && ring.push(&record(left)).is_ok()
-    };
-    ring.fill(&mut hand_over);
-    assert_eq!(ring.len(), 8);
+    let (ring, mut queue) = (ring(8), (1..=10).collect::<VecDeque<u64>>());
+    let oldest = |queue: &VecDeque<u64>| queue.front().map(|&number| record(number));
+    let remove = |queue: &mut VecDeque<u64>| drop(queue.pop_front());
+    ring.fill(&mut queue, oldest, remove);
+    assert_eq!((ring.len(), queue.len()), (8, 2));
     ring.memory().head.store_release(8);
-    ring.fill(&mut hand_over);
-    assert_eq!(ring.len(), 2);
+    ring.fill(&mut queue, oldest, remove);
+    assert_eq!((ring.len(), queue.len()), (2, 0));
+    for number in 9..=10 {
+        assert_eq!(ring.pop(), Some(record(number)));
+    }
 }
 
 /// The process takes each record at once, and there is always another one.
 #[test]
 fn a_fast_process_does_not_prolong_the_handover() {
-    let mut handed_over = 0;
-    ring(8).fill(|ring| {
-        handed_over += 1;
-        assert!(handed_over <= 8, "the handover does not end");
-        ring.push(&record(7)).expect("room");
-        ring.memory().head.store_release(handed_over);
-        true
-    });
+    let (ring, mut handed_over) = (ring(8), 0);
+    ring.fill(
+        &mut handed_over,
+        |_| Some(record(7)),
+        |handed_over| {
+            *handed_over += 1;
+            assert!(*handed_over <= 8, "the handover does not end");
+            ring.memory().head.store_release(*handed_over);
+        },
+    );
     assert_eq!(handed_over, 8);
+}
+
+/// The process writes an invalid head when the kernel has found room.
+#[test]
+fn a_record_without_room_stays_in_the_queue() {
+    let (ring, mut removed) = (ring(8), 0);
+    let oldest = |_: &u32| {
+        ring.memory().head.store_release(1);
+        Some(record(7))
+    };
+    ring.fill(&mut removed, oldest, |removed| *removed += 1);
+    assert_eq!(removed, 0);
+    ring.memory().head.store_release(0);
+    assert_eq!(ring.len(), 0);
 }
 
 /// Steps of the kernel, and of the process.

@@ -221,7 +221,7 @@ fn close_during_unanswered_connect(context: &Context) -> Result<()> {
     no_objects_left(context.settings.scale)
 }
 
-/// The limit of connects in progress (`rust/rdma/cm/deferred_destroy.rs`).
+/// The limit of connects in progress (`rust/rdma/cm/lingering_ids.rs`).
 const MAX_PENDING_CONNECTS: usize = 1_024;
 
 fn pending_connects_are_limited(context: &Context) -> Result<()> {

@@ -3,11 +3,12 @@
 
 use super::silent_peer::{next_within, two_hosts, PacketsDropped, MAX_RECOVERY_TIME};
 use super::tests;
+use super::trace::{operations, RecordedOperations};
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{connection, done, same};
 use crate::harness::skip;
-use anyhow::{ensure, Result};
+use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, CompletionFlags, ConnectionEvent, DtoOperation, EpState};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ tests! {
     dead_peer, 120, "An idle connection whose peer falls silent is BROKEN on both sides";
     #[Hosts]
     dead_peer_after_silent_requests, 120, "So is one whose last requests are unsignalled";
+    #[Hosts]
+    dead_peer_with_receives, 120, "So is one that has receives outstanding, as soon as they are flushed";
     #[Transport]
     living_peer, 60, "An idle connection to a living peer stays, and its probes are not seen";
     #[Transport]
@@ -39,7 +42,11 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// Connects, and sends a message. Over iWARP the side that accepts may not probe before.
 fn pair(context: &Context) -> Result<Pair> {
-    let pair = Pair::new(context, SHAPE)?;
+    pair_of(context, SHAPE)
+}
+
+fn pair_of(context: &Context, shape: Shape) -> Result<Pair> {
+    let pair = Pair::new(context, shape)?;
     pair.server.receive(0, 64, 1)?;
     pair.client.send(0, 64, 2)?;
     done(&context.next(&pair.server.recv)?, DtoOperation::Receive, 64, 1)?;
@@ -84,6 +91,31 @@ fn dead_peer_after_silent_requests(context: &Context) -> Result<()> {
     let event = next_within(context, &client.connect, MAX_RECOVERY_TIME)?;
     connection(&event, ConnectionEvent::Broken)?;
     context.quiet(&client.request)
+}
+
+/// The first flushed receive alone would leave `rdma_cm` a second to report another end. The failed
+/// probe tells that there will be none. It fails before the keepalive gives the peer up.
+fn dead_peer_with_receives(context: &Context) -> Result<()> {
+    two_hosts(context)?;
+    if context.client.is_siw() {
+        return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
+    }
+    let _operations = RecordedOperations::new(256)?;
+    let pair = pair_of(context, Shape { peer_timeout_ms: 1_000, keepalive_ms: 30_000, ..SHAPE })?;
+    let client = &pair.client;
+    (0..4).try_for_each(|cookie| client.receive(0, 64, cookie))?;
+    let _silence = PacketsDropped::new(context)?;
+    connection(
+        &next_within(context, &client.connect, MAX_RECOVERY_TIME)?,
+        ConnectionEvent::Broken,
+    )?;
+    let flushed = operations(&client.ep, "complete operation=RECEIVE status=FLUSHED")?;
+    let ended = operations(&client.ep, "state from=CONNECTED")?;
+    let [(flushed, _), ..] = flushed[..] else { bail!("no receive was flushed") };
+    let [(ended, _)] = ended[..] else { bail!("the connection has ended {} times", ended.len()) };
+    let late = ended.saturating_sub(flushed);
+    ensure!(late < Duration::from_secs(1), "the end is {late:?} late");
+    Ok(())
 }
 
 fn living_peer(context: &Context) -> Result<()> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Ids that wait for the peer's answer to a disconnect (`rust/rdma/cm/deferred_destroy.rs`). Each
+//! Ids that wait for the peer's answer to a disconnect (`rust/rdma/cm/lingering_ids.rs`). Each
 //! repeats its request, so the peer learns of the end of the connection although the first request
 //! was lost. If a user has more than the limit, the oldest go, and their peers learn nothing.
 

@@ -13,6 +13,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 tests! {
     dto_tracepoints, 60, "Tracepoints report every post and completion, with queue pair, slot, cookie and length";
@@ -28,10 +29,10 @@ const FOLDER: &str = "/sys/kernel/debug/kdapl";
 const ENTRIES: &str = "/sys/kernel/debug/kdapl/trace_entries";
 
 /// Sets the number of recorded operations, and resets it when dropped.
-struct RecordedOperations;
+pub(super) struct RecordedOperations;
 
 impl RecordedOperations {
-    fn new(entries: u32) -> Result<Self> {
+    pub(super) fn new(entries: u32) -> Result<Self> {
         if !Path::new(FOLDER).exists() {
             return skip("this kernel has no debugfs");
         }
@@ -79,6 +80,19 @@ fn timed(line: &str) -> Result<Told> {
     ensure!(nanoseconds.len() == 9, "{time}");
     ensure!(seconds.parse::<u64>().is_ok() && nanoseconds.parse::<u32>().is_ok(), "{time}");
     Told::parse(rest).with_context(|| format!("strange: {line}"))
+}
+
+/// Returns the recorded operations of an endpoint that begin with a text, with the time of each.
+pub(super) fn operations(ep: &Ep, beginning: &str) -> Result<Vec<(Duration, String)>> {
+    let text = fs::read_to_string(file(ep))?;
+    let timed = |line: &str| {
+        let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
+        let (seconds, nanoseconds) = time.split_once('.')?;
+        let time = Duration::new(seconds.parse().ok()?, nanoseconds.parse().ok()?);
+        rest.starts_with(beginning).then(|| (time, rest.to_string()))
+    };
+    let (_, operations) = text.split_once("\nthe last ").context("the file has no operations")?;
+    Ok(operations.lines().filter_map(timed).collect())
 }
 
 impl EpFile {

@@ -34,7 +34,7 @@ impl UseCount {
 /// Object that other objects can use.
 pub(in crate::dat) trait Usable {
     /// Returns the use count.
-    fn users(&self) -> &UseCount;
+    fn uses(&self) -> &UseCount;
 }
 
 /// Use of an object, which ends with the drop.
@@ -43,7 +43,7 @@ pub(in crate::dat) struct InUse<T: Usable>(Arc<T>);
 impl<T: Usable> InUse<T> {
     /// Begins a use. The caller holds the lock of the table.
     pub(in crate::dat) fn new(object: Arc<T>) -> Self {
-        object.users().0.fetch_add(1, Relaxed);
+        object.uses().0.fetch_add(1, Relaxed);
         Self(object)
     }
 
@@ -63,6 +63,6 @@ impl<T: Usable> Deref for InUse<T> {
 
 impl<T: Usable> Drop for InUse<T> {
     fn drop(&mut self) {
-        self.0.users().0.fetch_sub(1, Release);
+        self.0.uses().0.fetch_sub(1, Release);
     }
 }
