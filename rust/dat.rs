@@ -42,7 +42,7 @@
 //! | `Pending::work` | mutex | the wait of a command of io_uring, also while it runs |
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
-//! | `Fast::dropped` | mutex | the resources of an LMR that requests register, during their drop |
+//! | `FastLmr::dropped` | mutex | the resources of an LMR that requests register, during their drop |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Ep::old_qp` | mutex | the queue pair that a reset is destroying |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
@@ -119,9 +119,9 @@
 //!
 //! Values that a lock protects are dropped after the lock is released: the drop of an id waits for
 //! its handlers, and the drop of a QP for its users. The exceptions are `Point::listener`,
-//! `Ep::old_qp`, `Rmr::state`, `Lmr::backing` and `Fast::dropped`: other threads take them to wait
-//! for the drop. No thread waits for `rdma_cm` or for a device while it holds `Evd::consumer`: see
-//! `ep/effects.rs`.
+//! `Ep::old_qp`, `Rmr::state`, `Lmr::backing` and `FastLmr::dropped`: other threads take them to
+//! wait for the drop. No thread waits for `rdma_cm` or for a device while it holds `Evd::consumer`:
+//! see `ep/effects.rs`.
 //!
 //! [`Arc`]: kernel::sync::Arc
 #![deny(unsafe_code)]

@@ -71,7 +71,7 @@ use kernel::sync::atomic::{
 
 /// EVDs that may trigger a CNO, by handle.
 pub(super) trait Sources: Send + Sync {
-    /// Checks whether an EVD with this handle exists.
+    /// Returns whether an EVD with this handle exists.
     fn exists(&self, evd: u64) -> bool;
 
     /// Makes an EVD trigger its CNO if it holds events, and with its next event otherwise. Returns
@@ -95,7 +95,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Checks whether a wait would return a trigger at once.
+    /// Returns whether a wait would return a trigger at once.
     fn has_trigger(&self) -> bool {
         self.triggered_by_consumer || self.table.triggered() != 0
     }

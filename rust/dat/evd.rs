@@ -65,7 +65,7 @@ pub(crate) use self::{
 
 pub(super) use self::{
     context::{
-        Endpoints,
+        CompletionTarget,
         EvdContext, //
     },
     cqs::{

@@ -207,7 +207,7 @@ impl Ia {
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let user = base.user();
-        let endpoints = ep::EpContext::new(base.clone(), receivers, evds.clone(), async_evd)?;
+        let ep_context = ep::EpContext::new(base.clone(), receivers, evds.clone(), async_evd)?;
         let this = Self {
             pzs: Objects::new(user)?,
             lmrs: Self::objects_of_posts(&base)?,
@@ -216,7 +216,7 @@ impl Ia {
             psps: Objects::new(user)?,
             rsps: Objects::new(user)?,
             csps: Objects::new(user)?,
-            passive: passive::PassiveContext::new(endpoints, Objects::new(user)?)?,
+            passive: passive::PassiveContext::new(ep_context, Objects::new(user)?)?,
             base,
             listing: Listing::none(),
             _counted: Counted::new(census::Kind::Ia),
@@ -249,7 +249,7 @@ impl Ia {
         }
         self.shut_down(until)?;
         self.listing.end();
-        self.passive.endpoints.stop_watch();
+        self.passive.ep_context.stop_watch();
         if let Some(link) = self.base.unlink() {
             link.device.unwatch(&**self);
         }
@@ -268,6 +268,6 @@ impl Ia {
 
     /// Returns the handle of the asynchronous EVD.
     pub(crate) fn async_evd_handle(&self) -> u64 {
-        self.passive.endpoints.async_evd.handle()
+        self.passive.ep_context.async_evd.handle()
     }
 }

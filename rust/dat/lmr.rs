@@ -13,8 +13,8 @@ mod privilege;
 mod role;
 
 pub(super) use self::fast::{
-    Fast,
-    Inner as FastInner,
+    FastLmr,
+    Inner as FastLmrState,
     Outstanding,
     PreparedRegistration, //
 };

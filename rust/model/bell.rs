@@ -47,7 +47,7 @@ impl Bell {
         BellCount(self.0.load_acquire())
     }
 
-    /// Checks whether the bell was rung since then. This is the condition of a sleep.
+    /// Returns whether the bell was rung since then. This is the condition of a sleep.
     pub(crate) fn has_rung_since(&self, seen: BellCount) -> bool {
         self.read() != seen
     }

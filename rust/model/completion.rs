@@ -76,12 +76,12 @@ impl CompletionFlags {
         }
     }
 
-    /// Checks whether all of `flags` are set.
+    /// Returns whether all of `flags` are set.
     pub(crate) const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// Checks whether the request has to wait for earlier ones. The verbs have one fence, which
+    /// Returns whether the request has to wait for earlier ones. The verbs have one fence, which
     /// serves both flags.
     pub(crate) const fn is_fenced(self) -> bool {
         self.has(Self::BARRIER_FENCE) || self.has(Self::LMR_INVALIDATE_FENCE)

@@ -126,12 +126,12 @@ impl<'a> DirectEvent<'a> {
         }
     }
 
-    /// Checks whether an event was delivered.
+    /// Returns whether an event was delivered.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Checks whether the drain may continue.
+    /// Returns whether the drain may continue.
     pub(crate) fn may_continue(&self) -> bool {
         self.budget != 0 && (self.limit == DrainLimit::All || !self.full)
     }
@@ -150,7 +150,7 @@ impl<'a> DirectEvent<'a> {
         }
     }
 
-    /// Checks whether the next event is delivered directly and ends the drain: none was refused
+    /// Returns whether the next event is delivered directly and ends the drain: none was refused
     /// because of an event in the ring, which was empty when the drain started.
     pub(crate) fn expects_next(&self) -> bool {
         self.limit == DrainLimit::One && !self.full && !self.ring_has_older

@@ -207,7 +207,7 @@ impl DriverProperties {
         }
     }
 
-    /// Checks whether the driver can register a region of `pages` pages.
+    /// Returns whether the driver can register a region of `pages` pages.
     pub(crate) const fn can_register(self, pages: u64) -> bool {
         pages <= self.max_region_pages
     }

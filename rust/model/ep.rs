@@ -309,7 +309,7 @@ impl Phase {
         }
     }
 
-    /// Checks whether the Endpoint has a connection on which a send can arrive.
+    /// Returns whether the Endpoint has a connection on which a send can arrive.
     pub(crate) const fn is_connected(self) -> bool {
         match self {
             Self::Gated(_) | Self::Connected(_) | Self::Draining => true,
@@ -326,7 +326,7 @@ impl Phase {
         }
     }
 
-    /// Checks whether the connection or the attempt has ended.
+    /// Returns whether the connection or the attempt has ended.
     pub(crate) const fn is_over(self) -> bool {
         match self {
             Self::GatedEnded(_) | Self::Flushing(_) | Self::Disconnected | Self::Freed => true,
@@ -342,7 +342,7 @@ impl Phase {
         }
     }
 
-    /// Checks whether a receive that completes now has to be reported after ESTABLISHED, which is
+    /// Returns whether a receive that completes now has to be reported after ESTABLISHED, which is
     /// not reported yet. (In [`Phase::Accepting`] the receive itself establishes the connection.)
     pub(crate) const fn holds_receives(self) -> bool {
         match self {

@@ -36,7 +36,7 @@ impl Extensions {
         self.0
     }
 
-    /// Checks whether atomic operations of a peer can access local memory.
+    /// Returns whether atomic operations of a peer can access local memory.
     pub(crate) const fn has_atomics(self) -> bool {
         self.0 & (Self::FETCH_AND_ADD | Self::CMP_AND_SWAP) != 0
     }

@@ -30,6 +30,7 @@ pub(crate) use self::{
     },
     wr_id::{
         Direction,
+        PerDirection,
         SrqWrId,
         WrId,
         LIVES,

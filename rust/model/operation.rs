@@ -20,8 +20,8 @@ use super::{
 pub(crate) const ATOMIC_SIZE: u64 = 8;
 
 impl Operation {
-    /// Checks whether the operation belongs to the InfiniBand extensions, whose completions have an
-    /// event type of their own.
+    /// Returns whether the operation belongs to the InfiniBand extensions, whose completions have
+    /// an event type of their own.
     pub(crate) const fn is_extension(self) -> bool {
         match self {
             Self::RdmaWriteImmed
@@ -42,28 +42,28 @@ impl Operation {
         }
     }
 
-    /// Checks whether the operation changes 64 bits of the peer's memory atomically.
+    /// Returns whether the operation changes 64 bits of the peer's memory atomically.
     pub(crate) const fn is_atomic(self) -> bool {
         matches!(self, Self::FetchAdd | Self::CmpSwap)
     }
 
-    /// Checks whether the operation counts as an RDMA read of the peer's memory.
+    /// Returns whether the operation counts as an RDMA read of the peer's memory.
     pub(crate) const fn reads_remotely(self) -> bool {
         self.is_rdma_read() || self.is_atomic()
     }
 
-    /// Checks whether the operation is an RDMA read.
+    /// Returns whether the operation is an RDMA read.
     pub(crate) const fn is_rdma_read(self) -> bool {
         matches!(self, Self::RdmaRead | Self::RdmaReadToRmr)
     }
 
-    /// Checks whether RMR contexts name the operation's local memory. LMR contexts name that of the
-    /// others.
+    /// Returns whether RMR contexts name the operation's local memory. LMR contexts name that of
+    /// the others.
     pub(crate) const fn names_local_rmrs(self) -> bool {
         matches!(self, Self::RdmaReadToRmr)
     }
 
-    /// Checks whether the operation changes memory regions of this side, and transfers no data.
+    /// Returns whether the operation changes memory regions of this side, and transfers no data.
     pub(crate) const fn is_local(self) -> bool {
         match self {
             Self::BindMw | Self::LmrFmr | Self::LmrInvalidate => true,
@@ -111,7 +111,7 @@ impl Operation {
         }
     }
 
-    /// Checks whether the operation writes to its local segments. Otherwise it reads them.
+    /// Returns whether the operation writes to its local segments. Otherwise it reads them.
     pub(crate) const fn writes_local_memory(self) -> bool {
         match self {
             Self::Receive
@@ -132,7 +132,7 @@ impl Operation {
         }
     }
 
-    /// Checks whether the operation reads or writes memory of the peer that the consumer names.
+    /// Returns whether the operation reads or writes memory of the peer that the consumer names.
     pub(crate) const fn names_remote_memory(self) -> bool {
         match self {
             Self::RdmaWrite

@@ -190,12 +190,12 @@ impl Ring {
         self.tail.load_acquire().wrapping_sub(head)
     }
 
-    /// Checks whether the ring is empty. For the consumer, which owns the head.
+    /// Returns whether the ring is empty. For the consumer, which owns the head.
     pub(crate) fn is_empty_to_consumer(&self) -> bool {
         self.tail.load_acquire() == self.head.load()
     }
 
-    /// Checks whether a record is queued that is not quiet. The result is as exact as
+    /// Returns whether a record is queued that is not quiet. The result is as exact as
     /// [`Ring::len`].
     pub(crate) fn has_waking(&self) -> bool {
         let head = self.head.load_acquire();
@@ -340,7 +340,7 @@ impl Ring {
     }
 }
 
-/// Checks whether `index` comes after `other`. The indices wrap; two that are compared are never
+/// Returns whether `index` comes after `other`. The indices wrap; two that are compared are never
 /// more than 2^31 apart.
 const fn is_after(index: u32, other: u32) -> bool {
     index != other && index.wrapping_sub(other) <= MAX_CAPACITY

@@ -75,7 +75,7 @@ pub(crate) enum RunnerDecision {
 /// State word that producers and runners share.
 pub(crate) struct UpcallState(AtomicU32);
 
-/// Checks whether upcalls are enabled.
+/// Returns whether upcalls are enabled.
 const fn is_open(word: u32) -> bool {
     word & OPEN != 0
 }
@@ -140,12 +140,12 @@ impl UpcallState {
         self.exchange(|word| (word & ACTIVE, is_open(word)))
     }
 
-    /// Checks whether upcalls are enabled.
+    /// Returns whether upcalls are enabled.
     pub(crate) fn is_open(&self) -> bool {
         is_open(self.0.load_acquire())
     }
 
-    /// Checks whether no runner is queued or runs. All taken events have got their upcalls then,
+    /// Returns whether no runner is queued or runs. All taken events have got their upcalls then,
     /// and the upcalls have returned.
     pub(crate) fn is_idle(&self) -> bool {
         self.0.load_acquire() & ACTIVE == 0

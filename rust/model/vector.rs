@@ -43,8 +43,8 @@ impl Placement {
         if self.asked {
             return self.first;
         }
-        let behind = nth.checked_rem(count).unwrap_or(0);
-        let sum = self.first.saturating_add(behind);
+        let offset = nth.checked_rem(count).unwrap_or(0);
+        let sum = self.first.saturating_add(offset);
         sum.checked_rem(count).unwrap_or(0)
     }
 }

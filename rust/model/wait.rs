@@ -161,7 +161,7 @@ impl Doorbell {
         self.0.swap(false);
     }
 
-    /// Checks whether the doorbell was rung. This is the condition of the sleep.
+    /// Returns whether the doorbell was rung. This is the condition of the sleep.
     pub(crate) fn is_rung(&self) -> bool {
         self.0.load_acquire()
     }
@@ -185,13 +185,13 @@ impl Threshold {
         self.0.store_release(threshold);
     }
 
-    /// Checks whether `queued` events are enough to wake the waiter. The producer calls this after
+    /// Returns whether `queued` events are enough to wake the waiter. The producer calls this after
     /// it has rung the doorbell.
     pub(crate) fn is_met_by(&self, queued: u32) -> bool {
         queued >= self.0.load_acquire()
     }
 
-    /// Checks whether completions have to be counted before the waiter is woken.
+    /// Returns whether completions have to be counted before the waiter is woken.
     pub(crate) fn needs_counting(&self) -> bool {
         !self.is_met_by(1)
     }

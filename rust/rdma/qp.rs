@@ -41,7 +41,10 @@ use super::{
     srq::SrqRef,
     wc::QpId, //
 };
-use crate::model::retry::Retry;
+use crate::model::{
+    handle::PerDirection,
+    retry::Retry, //
+};
 use core::{
     ffi::c_void,
     ptr::NonNull, //
@@ -105,6 +108,16 @@ struct QpContext<H: Handler> {
     ignores_events: Atomic<bool>,
 }
 
+impl<H: Handler> QpContext<H> {
+    fn new(handler: Arc<H>) -> Result<Arc<Self>> {
+        let context = Self {
+            handler,
+            ignores_events: Atomic::new(false),
+        };
+        Ok(Arc::new(context, GFP_KERNEL_ACCOUNT)?)
+    }
+}
+
 /// A value that the handler gets back when the queue pair ends.
 struct KeptUntilEnd<H: Handler>(Option<H::Kept>);
 
@@ -158,8 +171,7 @@ pub(crate) struct Qp<H: Handler, C: CqHandler> {
     /// Whether the transport sends the peer the key of the memory that an RDMA read writes to.
     shows_sinks: bool,
     _pd: Arc<Pd>,
-    _send_cq: Arc<Cq<C>>,
-    _recv_cq: Arc<Cq<C>>,
+    _cqs: PerDirection<Arc<Cq<C>>>,
     _srq: Option<SrqRef>,
     _charge: Charge,
 }
@@ -171,15 +183,14 @@ unsafe impl<H: Handler, C: CqHandler> Sync for Qp<H, C> {}
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Creates a queue pair for a port of the device and moves it to INIT, in which receives may be
-    /// posted. With a shared receive queue, it takes its receives from there. The completion queues
-    /// are those of requests and of receives.
+    /// posted. With a shared receive queue, it takes its receives from there.
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(
         handler: Arc<H>,
         kept: H::Kept,
         pd: Arc<Pd>,
-        [send_cq, recv_cq]: [Arc<Cq<C>>; 2],
+        cqs: PerDirection<Arc<Cq<C>>>,
         srq: Option<SrqRef>,
         capacity: Capacity,
         port: u32,
@@ -192,18 +203,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().is_iwarp();
         let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let context = Arc::new(
-            QpContext {
-                handler,
-                ignores_events: Atomic::new(false),
-            },
-            GFP_KERNEL_ACCOUNT,
-        )?;
+        let context = QpContext::new(handler)?;
         let mut attr = bindings::ib_qp_init_attr {
             event_handler: Some(event::<H>),
             qp_context: Arc::as_ptr(&context).cast_mut().cast::<c_void>(),
-            send_cq: send_cq.as_ptr(),
-            recv_cq: recv_cq.as_ptr(),
+            send_cq: cqs.requests.as_ptr(),
+            recv_cq: cqs.receives.as_ptr(),
             srq: srq.as_ref().map_or(core::ptr::null_mut(), SrqRef::as_ptr),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
@@ -228,8 +233,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 kept,
                 shows_sinks,
                 _pd: pd,
-                _send_cq: send_cq,
-                _recv_cq: recv_cq,
+                _cqs: cqs,
                 _srq: srq,
                 _charge: charge,
             },

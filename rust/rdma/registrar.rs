@@ -26,11 +26,14 @@ use super::{
         WcStatus, //
     },
 };
-use crate::sys::wait::{
-    new_wait_queue,
-    Deadline,
-    SleepResult,
-    WaitQueue, //
+use crate::{
+    model::handle::PerDirection,
+    sys::wait::{
+        new_wait_queue,
+        Deadline,
+        SleepResult,
+        WaitQueue, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -135,7 +138,10 @@ impl Registrar {
     pub(crate) fn new(pd: Arc<Pd>, port: u32) -> Result<Self> {
         let flag = CompletionFlag::new()?;
         let cq = Cq::new(pd.device().clone(), flag.clone(), COMPLETIONS, 0)?;
-        let cqs = [cq.clone(), cq.clone()];
+        let cqs = PerDirection {
+            requests: cq.clone(),
+            receives: cq.clone(),
+        };
         let qp = Qp::new(flag.clone(), (), pd, cqs, None, CAPACITY, port)?;
         qp.connect_to_itself(port)?;
         Ok(Self { qp, cq, flag })

@@ -182,7 +182,7 @@ impl<H: Handler> Srq<H> {
         Ok(())
     }
 
-    /// Checks whether the queue holds at most one receive. The driver of soft-RoCE refuses to
+    /// Returns whether the queue holds at most one receive. The driver of soft-RoCE refuses to
     /// shorten a queue below its contents. So the queue is shortened, and lengthened again to
     /// `max_wr`. The caller prevents posts meanwhile.
     ///

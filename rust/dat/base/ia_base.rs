@@ -290,7 +290,7 @@ impl IaBase {
         u64::try_from(age).unwrap_or(0)
     }
 
-    /// Checks whether the consumer may hand requests to the consumer of `other`, in the same
+    /// Returns whether the consumer may hand requests to the consumer of `other`, in the same
     /// network namespace. It may if both are the same user, or if the calling process administers
     /// the namespace.
     ///

@@ -351,7 +351,7 @@ impl<T: Object> Objects<T> {
         self.inner.lock().closed = true;
     }
 
-    /// Checks whether the table is closed.
+    /// Returns whether the table is closed.
     pub(in crate::dat) fn is_closed(&self) -> bool {
         self.inner.lock().closed
     }

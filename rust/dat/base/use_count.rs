@@ -25,7 +25,7 @@ impl UseCount {
         Self(Atomic::new(0))
     }
 
-    /// Checks whether the object is in use.
+    /// Returns whether the object is in use.
     pub(in crate::dat) fn any(&self) -> bool {
         self.0.load(Acquire) != 0
     }

@@ -14,7 +14,7 @@ use crate::{
         },
         evd::{
             self,
-            Endpoints,
+            CompletionTarget,
             Evd, //
         },
         prelude::*,
@@ -179,7 +179,7 @@ impl Receivers {
     }
 }
 
-impl Endpoints for Receivers {
+impl CompletionTarget for Receivers {
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>) {
         let raw = completion.wr_id();
         if let Some(wr) = SrqWrId::from_raw(raw) {

@@ -38,6 +38,7 @@ use crate::{
     model::{
         dto::DtoSlots,
         ep::Phase,
+        handle::PerDirection,
         requests::Requests,
         traffic::Traffic, //
     },
@@ -105,7 +106,7 @@ pub(super) struct Inner {
     /// Number of receives in `Ep::preposted`; `None` once receives are posted to the QP at once.
     pub(super) preposted_count: Option<u32>,
     /// Keeps the work items of both EVDs draining while set.
-    pub(super) demand: Option<(Demand, Demand)>,
+    pub(super) demand: Option<PerDirection<Demand>>,
     /// High watermarks, if some are set.
     pub(super) watch: Option<KBox<RecvWatch>>,
     pub(super) trace: Trace,

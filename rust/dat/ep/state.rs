@@ -27,6 +27,7 @@ use crate::{
             AsyncEvent,
             Event, //
         },
+        handle::PerDirection,
     },
     rdma::cm::IdRef,
     sys::workqueue::cancel_delayed, //
@@ -235,7 +236,7 @@ impl Ep {
     ///
     /// Returns the remaining effects, and the demand on the EVDs that is over. The caller drops the
     /// latter after the lock.
-    pub(super) fn wind_up(&self, inner: &mut Inner) -> (Effects, Option<(Demand, Demand)>) {
+    pub(super) fn wind_up(&self, inner: &mut Inner) -> (Effects, Option<PerDirection<Demand>>) {
         if !inner.needs_drains() && inner.demand.is_none() {
             return (Effects::NONE, None);
         }
@@ -281,7 +282,7 @@ impl Inner {
             self.demand = self
                 .parts
                 .dto_evds()
-                .map(|(receives, requests)| (receives.begin_demand(), requests.begin_demand()));
+                .map(|evds| evds.map(|evd| evd.begin_demand()));
         }
     }
 }

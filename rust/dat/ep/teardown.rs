@@ -37,7 +37,10 @@ use crate::{
             Network,
             Phase, //
         },
-        handle::LIVES,
+        handle::{
+            PerDirection,
+            LIVES, //
+        },
         requests::Requests, //
     },
     rdma::qp,
@@ -228,9 +231,9 @@ impl Ep {
 
     /// Drains both EVDs.
     pub(in crate::dat) fn drain_evds(&self) {
-        if let Some((receives, requests)) = self.dto_evds() {
-            receives.drain_all();
-            requests.drain_all();
+        if let Some(evds) = self.dto_evds() {
+            evds.receives.drain_all();
+            evds.requests.drain_all();
         }
     }
 
@@ -241,7 +244,7 @@ impl Ep {
             let evds = inner.phase.is_connected().then(|| inner.parts.dto_evds());
             evds.flatten()
         };
-        if let Some((receives, requests)) = evds {
+        if let Some(PerDirection { requests, receives }) = evds {
             receives.queue_pump();
             if !Arc::ptr_eq(&receives, &requests) {
                 requests.queue_pump();

@@ -172,7 +172,7 @@ impl Waiter for PollOnce<'_> {
         let evd = self.evd;
         evd.wakeup.doorbell.clear();
         let mut consumer = evd.consumer.lock();
-        let armed = consumer.cqs.arm(false);
+        let armed = consumer.cqs.arm();
         let drained = evd.drain_to_ring(&mut consumer);
         drop(consumer);
         if evd.queued() >= threshold {

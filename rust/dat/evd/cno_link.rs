@@ -81,7 +81,7 @@ impl CnoLink {
         })
     }
 
-    /// Checks whether the EVD has a CNO to trigger.
+    /// Returns whether the EVD has a CNO to trigger.
     pub(super) fn is_live(&self) -> bool {
         self.live.load_acquire()
     }
@@ -251,7 +251,7 @@ impl Evd {
         });
     }
 
-    /// Checks whether an event is queued that wakes. The completion queues were armed and drained
+    /// Returns whether an event is queued that wakes. The completion queues were armed and drained
     /// before.
     pub(super) fn has_events(&self) -> bool {
         match self.mode() {

@@ -12,32 +12,32 @@ use crate::{
 };
 
 /// Endpoints whose DTOs report to an EVD.
-pub(in crate::dat) trait Endpoints: Send + Sync {
+pub(in crate::dat) trait CompletionTarget: Send + Sync {
     /// Passes a completion to the Endpoint that posted the work request. `wr_id` names the
     /// Endpoint. The completion is dropped if the Endpoint was freed.
     ///
     /// Context: process, with the lock of the EVD's consumer held.
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
 
-    /// Passes completions to their Endpoints, in their order: [`Endpoints::complete`].
+    /// Passes completions to their Endpoints, in their order: [`CompletionTarget::complete`].
     fn complete_all(&self, evd: &Evd, completions: &[Wc], direct: &mut DirectEvent<'_>);
 
     /// Does what a completion requires before there is room for its event. Returns whether it has
-    /// no event, and was passed on. Otherwise [`Endpoints::complete`] follows.
+    /// no event, and was passed on. Otherwise [`CompletionTarget::complete`] follows.
     ///
-    /// Context: as for [`Endpoints::complete`].
+    /// Context: as for [`CompletionTarget::complete`].
     fn complete_early(&self, evd: &Evd, completion: &Wc) -> bool;
 
     /// Reports to an Endpoint that the consumer has taken the event of one of its receives. Called
     /// only while there are [`ReceiveReports`](super::ReceiveReports).
     ///
-    /// Context: as for [`Endpoints::complete`].
+    /// Context: as for [`CompletionTarget::complete`].
     fn receive_taken(&self, ep: u64);
 }
 
 /// Common properties of the EVDs of an Interface Adapter.
 pub(in crate::dat) struct EvdContext {
-    pub(super) endpoints: Arc<dyn Endpoints>,
+    pub(super) target: Arc<dyn CompletionTarget>,
     /// EVD that gets the reports of overflows; `None` for this asynchronous EVD itself.
     pub(super) async_evd: Option<Arc<Evd>>,
     /// User that is charged for the memory of the EVDs.
@@ -52,12 +52,12 @@ impl EvdContext {
     ///
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(in crate::dat) fn new(
-        endpoints: Arc<dyn Endpoints>,
+        target: Arc<dyn CompletionTarget>,
         async_evd: Option<Arc<Evd>>,
         user: User,
     ) -> DatResult<Arc<Self>> {
         let this = Self {
-            endpoints,
+            target,
             async_evd,
             user,
         };

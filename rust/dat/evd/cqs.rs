@@ -161,7 +161,7 @@ impl Cqs {
         Ok(())
     }
 
-    /// Checks whether completions are taken from the queues.
+    /// Returns whether completions are taken from the queues.
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
@@ -186,16 +186,25 @@ impl Cqs {
         }
     }
 
-    /// Arms each queue. With `all`, the next completion of any kind notifies.
-    pub(super) fn arm(&self, all: bool) -> Armed {
+    /// Arms each queue for the completions that notify in its mode.
+    pub(super) fn arm(&self) -> Armed {
+        self.arm_each(|queue| queue.notify)
+    }
+
+    /// Arms each queue for the next completion of any kind.
+    pub(super) fn arm_for_any(&self) -> Armed {
+        self.arm_each(|_| Notify::Next)
+    }
+
+    #[inline]
+    fn arm_each(&self, notify: impl Fn(&EvdCq) -> Notify) -> Armed {
         // No notification comes for spilled completions.
         let mut armed = match self.spill.is_empty() {
             true => Armed::Empty,
             false => Armed::Missed,
         };
         for queue in &self.list {
-            let notify = if all { Notify::Next } else { queue.notify };
-            if queue.cq.arm(notify) == Armed::Missed {
+            if queue.cq.arm(notify(queue)) == Armed::Missed {
                 armed = Armed::Missed;
             }
         }
@@ -265,7 +274,7 @@ impl EvdCq {
 }
 
 impl Evd {
-    /// Checks whether completions of DTOs that were given up may be queued.
+    /// Returns whether completions of DTOs that were given up may be queued.
     pub(in crate::dat) fn has_given_up_dtos(&self) -> bool {
         self.cqs.given_up.load_acquire() != 0
     }

@@ -103,8 +103,8 @@ impl Evd {
             let room = direct.batch_size(room);
             let completions = queue.cq.poll(&mut batch, room);
             if !completions.is_empty() {
-                let endpoints = &self.context.endpoints;
-                endpoints.complete_all(self, completions, direct);
+                let target = &self.context.target;
+                target.complete_all(self, completions, direct);
                 direct.charge(completions.len());
                 let count = u32::try_from(completions.len()).unwrap_or(u32::MAX);
                 self.release_given_up(queue.room.completions_taken(count));
@@ -126,7 +126,7 @@ impl Evd {
 
     /// Passes a completion to the Endpoint that posted the work request.
     pub(super) fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
-        self.context.endpoints.complete(self, completion, direct);
+        self.context.target.complete(self, completion, direct);
     }
 
     /// Arms the CQs, then drains the completions that arrived before the arming.
@@ -135,7 +135,7 @@ impl Evd {
     /// notifies.
     pub(super) fn arm_and_drain(self: &Arc<Self>, consumer: &mut Consumer) {
         // The drain finds completions that the arming has missed.
-        let _ = consumer.cqs.arm(false);
+        let _ = consumer.cqs.arm();
         if self.drain_to_ring(consumer) == DrainEnd::BudgetExhausted {
             self.queue_pump_and_notify();
             // The pump cannot recognise solicited completions, so the consumer has to check.

@@ -161,7 +161,7 @@ impl Evd {
         Ok(sleepers.ok_or(DatError::internal())?.clone())
     }
 
-    /// Checks whether a file of the EVD is open.
+    /// Returns whether a file of the EVD is open.
     pub(super) fn has_file(&self) -> bool {
         let sleepers = self.wakeup.file_sleepers.as_ref();
         sleepers.is_some_and(|sleepers| sleepers.has_files())
@@ -204,7 +204,7 @@ impl Evd {
         found.is_event().then_some(record)
     }
 
-    /// Checks whether there is room for a software event. If not, writers are woken when there is.
+    /// Returns whether there is room for a software event. If not, writers are woken when there is.
     fn has_room_or_requests_wakeup(&self) -> bool {
         self.room() != 0 || self.request_room_wakeup()
     }

@@ -30,7 +30,7 @@ impl Flags {
         self.0
     }
 
-    /// Checks whether the set contains a stream.
+    /// Returns whether the set contains a stream.
     pub(crate) fn has(self, stream: Self) -> bool {
         self.0 & stream.0 == stream.0
     }

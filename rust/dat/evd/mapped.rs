@@ -173,12 +173,12 @@ impl Evd {
                 self.queue.ring.is_empty_to_consumer()
                     && !self.needs_calls()
                     && consumer.cqs.is_open()
-                    && consumer.cqs.arm(false) == Armed::Empty
+                    && consumer.cqs.arm() == Armed::Empty
             });
         }
     }
 
-    /// Checks whether a process has to call if it finds the EVD empty: completion flags decide
+    /// Returns whether a process has to call if it finds the EVD empty: completion flags decide
     /// which completion notifies, or the call prepares the next trigger of a CNO or wake-up of a
     /// file.
     fn needs_calls(&self) -> bool {

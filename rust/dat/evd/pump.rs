@@ -99,11 +99,13 @@ impl Evd {
             && consumer.cqs.count() != 0
             && self.room() != 0
         {
-            let all = self.wakeup.demand.load(Acquire) != 0;
-            if !all && !self.has_receiver() {
+            armed = if self.wakeup.demand.load(Acquire) != 0 {
+                consumer.cqs.arm_for_any()
+            } else if self.has_receiver() {
+                consumer.cqs.arm()
+            } else {
                 break;
-            }
-            armed = consumer.cqs.arm(all);
+            };
             // Completions that arrived between the drain and the arming.
             drained = self.drain_with_direct(&mut consumer, &mut direct);
         }
@@ -128,7 +130,7 @@ impl Evd {
             || self.has_file()
     }
 
-    /// Checks whether the callback announces each completion, so that the pump does not have to.
+    /// Returns whether the callback announces each completion, so that the pump does not have to.
     fn callback_announces_all(&self) -> bool {
         // With SOLICITED, a completion that failed may be unsolicited, and has to be announced.
         self.mode() == WakeMode::Threshold

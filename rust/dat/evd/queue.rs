@@ -181,7 +181,7 @@ impl Evd {
         }
     }
 
-    /// Checks whether there is room for one more event.
+    /// Returns whether there is room for one more event.
     fn fits(&self, producer: &Producer, limit: Limit) -> bool {
         match limit {
             Limit::Queue => self.queued_or_pending() < self.qlen(),
@@ -248,8 +248,8 @@ impl Evd {
         self.release_pending();
     }
 
-    /// Checks whether the queue length is used up. No completion is drained then until the consumer
-    /// takes an event.
+    /// Returns whether the queue length is used up. No completion is drained then until the
+    /// consumer takes an event.
     pub(in crate::dat) fn is_full(&self) -> bool {
         self.queued() >= self.qlen()
     }

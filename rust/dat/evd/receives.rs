@@ -100,7 +100,7 @@ impl Evd {
     #[cold]
     fn report_receive_taken(&self, record: &Record) {
         if let Some(ep) = receiver(record) {
-            self.context.endpoints.receive_taken(ep);
+            self.context.target.receive_taken(ep);
         }
     }
 

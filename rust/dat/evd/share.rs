@@ -39,7 +39,7 @@ impl CqShare {
         self.evd.clone()
     }
 
-    /// Checks whether this is a completion queue of this EVD.
+    /// Returns whether this is a completion queue of this EVD.
     pub(in crate::dat) fn is_of(&self, evd: &Arc<Evd>) -> bool {
         Arc::ptr_eq(&self.evd, evd)
     }

@@ -60,7 +60,7 @@ impl Evd {
         Ok(this)
     }
 
-    /// Checks whether the EVD is the sink.
+    /// Returns whether the EVD is the sink.
     pub(in crate::dat) fn discards(&self) -> bool {
         self.flags.has(Flags::DISCARD)
     }

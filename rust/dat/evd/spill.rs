@@ -90,7 +90,7 @@ impl Spill {
         })
     }
 
-    /// Checks whether there are no completions.
+    /// Returns whether there are no completions.
     pub(super) fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -273,9 +273,9 @@ impl Evd {
         if !self.queue.has_ended_lives.swap(false) {
             return;
         }
-        let endpoints = &self.context.endpoints;
+        let target = &self.context.target;
         let spill = &mut consumer.cqs.spill;
-        spill.remove_if(|completion| endpoints.complete_early(self, completion));
+        spill.remove_if(|completion| target.complete_early(self, completion));
     }
 
     /// Drains into the ring, and then into the spill.
@@ -315,7 +315,7 @@ impl Evd {
                 let completions = queue.cq.poll(&mut batch, room);
                 for completion in completions {
                     // Not counted as taken: older completions may be in the spill.
-                    if !self.context.endpoints.complete_early(self, completion) {
+                    if !self.context.target.complete_early(self, completion) {
                         spill.push(Spilled {
                             completion: completion.copy(),
                             queue: queue.clone(),

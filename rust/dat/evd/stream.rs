@@ -25,7 +25,7 @@ use kernel::sync::atomic::{
 pub(in crate::dat) struct CompletionStream(Arc<Evd>);
 
 impl CompletionStream {
-    /// Checks whether the stream feeds this EVD.
+    /// Returns whether the stream feeds this EVD.
     pub(in crate::dat) fn goes_to(&self, evd: &Arc<Evd>) -> bool {
         Arc::ptr_eq(&self.0, evd)
     }

@@ -61,7 +61,7 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
-    /// Checks whether the policy has upcalls.
+    /// Returns whether the policy has upcalls.
     pub(crate) fn makes_upcalls(self) -> bool {
         self.max_active() > 0
     }
@@ -93,7 +93,7 @@ pub(crate) trait Upcall: Send + Sync {
 }
 
 /// Returns the error for upcalls of an EVD on which a thread waits.
-fn waiter_left() -> DatError {
+fn has_waiter_error() -> DatError {
     DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdWaiter)
 }
 
@@ -137,7 +137,7 @@ impl Upcalls {
         })
     }
 
-    /// Checks whether upcalls are enabled.
+    /// Returns whether upcalls are enabled.
     pub(super) fn are_made(&self) -> bool {
         self.state.is_open()
     }
@@ -195,7 +195,7 @@ impl Upcalls {
         Ok(())
     }
 
-    /// Checks whether the caller is in an upcall of this EVD.
+    /// Returns whether the caller is in an upcall of this EVD.
     pub(super) fn is_caller(&self) -> bool {
         let caller = task::current();
         self.runners().any(|runner| runner.is_run_by(caller))
@@ -237,7 +237,7 @@ impl Upcalls {
             // A thread that begins to wait from now on sees the open state.
             if policy.makes_upcalls() && !were_made && has_waiter() {
                 self.state.close();
-                return Err(waiter_left());
+                return Err(has_waiter_error());
             }
             settings.policy = policy;
             let old = match upcall {
@@ -351,7 +351,7 @@ impl Evd {
         self.wakeup.upcalls.end();
     }
 
-    /// Checks whether the caller is in an upcall of this EVD. Ending the EVD would wait for that
+    /// Returns whether the caller is in an upcall of this EVD. Ending the EVD would wait for that
     /// upcall.
     pub(in crate::dat) fn is_called_by_me(&self) -> bool {
         self.wakeup.upcalls.is_caller()

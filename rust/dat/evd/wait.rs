@@ -146,7 +146,7 @@ impl Waiter for OnlyWaiter<'_> {
         let evd = self.evd;
         evd.wakeup.doorbell.clear();
         let mut consumer = evd.consumer.lock();
-        let armed = consumer.cqs.arm(false);
+        let armed = consumer.cqs.arm();
         let found = evd.pop_at_threshold(&mut consumer, threshold, self.limit, self.sink);
         drop(consumer);
         match (found, armed) {
@@ -256,7 +256,7 @@ impl Evd {
         Ok(threshold)
     }
 
-    /// Checks whether waits are stopped: the EVD is closed or unwaitable.
+    /// Returns whether waits are stopped: the EVD is closed or unwaitable.
     pub(super) fn is_over(&self) -> bool {
         self.wakeup.closed.load_acquire() || self.wakeup.unwaitable.load_acquire()
     }

@@ -88,12 +88,12 @@ impl Evd {
         }
     }
 
-    /// Checks whether an event is queued that wakes, or may be left in a completion queue.
+    /// Returns whether an event is queued that wakes, or may be left in a completion queue.
     pub(super) fn may_have_waking_event(&self) -> bool {
         self.queue.ring.has_waking() || self.handed_over() != 0 || self.may_leave_completions()
     }
 
-    /// Checks whether queued events use up the room. Completions that wake may then be left in the
+    /// Returns whether queued events use up the room. Completions that wake may then be left in the
     /// completion queues.
     pub(super) fn may_leave_completions(&self) -> bool {
         self.queued() != 0 && self.room() == 0

@@ -236,7 +236,7 @@ impl Ia {
         let cno = self.use_cno(cno)?;
         let config = evd::Config {
             device: &device,
-            context: self.passive.endpoints.evd_context.clone(),
+            context: self.passive.ep_context.evd_context.clone(),
             qlen,
             flags,
             placement,
@@ -290,7 +290,7 @@ impl Ia {
     /// - Errors of [`Srq::create`].
     pub(crate) fn create_srq(&self, pz: u64, attr: SrqAttr) -> DatResult<u64> {
         let pz = self.use_pz(pz)?;
-        let async_evd = &self.passive.endpoints.async_evd;
+        let async_evd = &self.passive.ep_context.async_evd;
         Srq::create(&self.base, async_evd, self.srqs(), pz, attr)
     }
 }
@@ -310,7 +310,7 @@ impl Ia {
         attr: Option<EpAttr>,
     ) -> DatResult<(u64, EpAttr)> {
         Ep::create(
-            &self.passive.endpoints,
+            &self.passive.ep_context,
             self.use_parts(handles, ep::PARTS)?,
             attr,
         )

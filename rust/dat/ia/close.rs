@@ -66,7 +66,7 @@ impl Ia {
         self.rsps.shutdown(until)?;
         self.csps.shutdown(until)?;
         self.crs().shutdown(until)?;
-        self.passive.endpoints.await_acknowledgements();
+        self.passive.ep_context.await_acknowledgements();
         self.eps().walk(until, |_, ep| ep.stop())?;
         self.flush_freed_endpoints();
         self.eps().shutdown(until)?;
@@ -74,7 +74,7 @@ impl Ia {
         self.srqs().shutdown(until)?;
         self.lmrs.shutdown(until)?;
         self.evds().shutdown(until)?;
-        self.passive.endpoints.sink.release_device();
+        self.passive.ep_context.sink.release_device();
         self.cnos.shutdown(until)?;
         self.pzs.shutdown(until)
     }
@@ -137,9 +137,9 @@ impl Watcher for Ia {
         self.srqs().for_each(|srq| srq.release());
         self.lmrs.for_each(|lmr| lmr.release());
         self.evds().for_each(|evd| evd.device_removed());
-        self.passive.endpoints.sink.release_device();
+        self.passive.ep_context.sink.release_device();
         self.pzs.for_each(|pz| pz.release_device());
-        self.passive.endpoints.report(&Event::Async {
+        self.passive.ep_context.report(&Event::Async {
             cause: AsyncEvent::IaCatastrophic,
             object: self.handle(),
             reason: 0,

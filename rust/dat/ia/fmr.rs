@@ -15,7 +15,7 @@ use crate::{
             LocalRequest, //
         },
         lmr::{
-            Fast,
+            FastLmr,
             Fmr, //
         },
         prelude::*,
@@ -46,7 +46,7 @@ impl Ia {
     /// - RESERVED_LMR.
     /// - MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
     ///   support them.
-    /// - Errors of [`Fast::prepare`] and [`Ep::post_local`].
+    /// - Errors of [`FastLmr::prepare`] and [`Ep::post_local`].
     pub(crate) fn register_lmr(
         &self,
         (lmr, ep): (&Lmr, &Ep),
@@ -123,8 +123,8 @@ impl Ia {
     /// - INVALID_STATE while an RMR is bound to the memory, a request is outstanding, or a DTO in
     ///   flight names memory of the kernel.
     pub(crate) fn free_lmr(&self, lmr: u64) -> DatResult {
-        let endpoints = &self.passive.endpoints;
-        self.free_lmr_unless(lmr, |context| endpoints.is_memory_used(context))
+        let ep_context = &self.passive.ep_context;
+        self.free_lmr_unless(lmr, |context| ep_context.is_memory_used(context))
     }
 
     /// Implements `kdapl_lmr_free_unused`: as [`Self::free_lmr`], but the caller knows that no DTO
@@ -167,7 +167,7 @@ impl Ia {
 
     /// Drains the completion of a suppressed request that the state of an LMR waits for. The
     /// consumer may never dequeue it. Does nothing in a context that cannot sleep.
-    fn drain_suppressed(&self, fast: &Fast, context: CallContext) {
+    fn drain_suppressed(&self, fast: &FastLmr, context: CallContext) {
         if !context.may_sleep() {
             return;
         }

@@ -37,7 +37,7 @@ impl Ia {
         arg: Arg,
     ) -> DatResult<InUse<Evd>> {
         if evd == 0 {
-            return Ok(InUse::new(self.passive.endpoints.sink.clone()));
+            return Ok(InUse::new(self.passive.ep_context.sink.clone()));
         }
         self.use_evd(evd, stream, subtype, arg)
     }

@@ -47,14 +47,14 @@ impl Listed for Ia {
         if !self.is_visible() {
             return None;
         }
-        let endpoints = &self.passive.endpoints;
+        let ep_context = &self.passive.ep_context;
         let mut stat = Stat {
             adapter_name: self.attr().adapter_name,
             owner: self.base.owner_for_reader(),
             age_ns: self.base.age_ns(),
             objects: self.object_counts(),
-            connections: endpoints.connection_counts(),
-            traffic: endpoints.past_traffic(),
+            connections: ep_context.connection_counts(),
+            traffic: ep_context.past_traffic(),
             requests: 0,
             receives: 0,
             events: 0,
@@ -62,7 +62,7 @@ impl Listed for Ia {
             memory: 0,
         };
         self.eps().for_each(|ep| ep.add_to(&mut stat));
-        stat.traffic = endpoints.report_traffic(&stat.traffic);
+        stat.traffic = ep_context.report_traffic(&stat.traffic);
         self.evds().for_each(|evd| {
             stat.events = stat.events.wrapping_add(evd.queued().into());
             stat.waiters = stat.waiters.saturating_add(evd.has_waiter().into());

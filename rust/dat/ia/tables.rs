@@ -75,15 +75,15 @@ tabled! {
 
 impl Ia {
     pub(super) fn evds(&self) -> &Arc<Objects<Evd>> {
-        &self.passive.endpoints.evds
+        &self.passive.ep_context.evds
     }
 
     pub(super) fn eps(&self) -> &Arc<Objects<Ep>> {
-        &self.passive.endpoints.eps
+        &self.passive.ep_context.eps
     }
 
     pub(super) fn srqs(&self) -> &Arc<Objects<Srq>> {
-        &self.passive.endpoints.srqs
+        &self.passive.ep_context.srqs
     }
 
     pub(super) fn crs(&self) -> &Arc<Objects<Cr>> {

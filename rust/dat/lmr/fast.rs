@@ -75,7 +75,7 @@ pub(crate) struct FastRegistration {
     pub(crate) rmr_context: u32,
 }
 
-/// Fields of [`Fast`] protected by its lock.
+/// Fields of [`FastLmr`] protected by its lock.
 pub(in crate::dat) struct Inner {
     state: LmrState,
     registration: FastRegistration,
@@ -148,7 +148,7 @@ impl Inner {
 
 /// State of an LMR that requests register and invalidate.
 #[pin_data]
-pub(in crate::dat) struct Fast {
+pub(in crate::dat) struct FastLmr {
     /// Pages of the longest registration.
     max_pages: u32,
     /// The driver may sleep when it maps pages.
@@ -161,10 +161,10 @@ pub(in crate::dat) struct Fast {
     #[pin]
     dropped: Mutex<Option<Resources>>,
     #[pin]
-    release_work: Work<Fast>,
+    release_work: Work<FastLmr>,
 }
 
-impl Fast {
+impl FastLmr {
     /// Allocates the resources of an LMR for registrations of up to `max_pages` pages.
     ///
     /// Context: process; sleeps.
@@ -202,8 +202,8 @@ impl Fast {
                 sleeps_to_map,
                 is_lost: AtomicBool::new(false),
                 inner <- new_spinlock_irq!(inner, "Lmr::fast"),
-                dropped <- new_mutex!(None, "Fast::dropped"),
-                release_work <- new_work!("Fast::release_work"),
+                dropped <- new_mutex!(None, "FastLmr::dropped"),
+                release_work <- new_work!("FastLmr::release_work"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -312,7 +312,7 @@ impl Fast {
     }
 }
 
-impl PeerInvalidation for Fast {
+impl PeerInvalidation for FastLmr {
     fn peer_invalidated(&self, rmr_context: u32) {
         let mut inner = self.lock();
         // A message may arrive before the completion of a later registration is taken.
@@ -327,10 +327,10 @@ impl PeerInvalidation for Fast {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Fast { self.release_work }
+    impl HasWork<Self> for FastLmr { self.release_work }
 }
 
-impl WorkItem for Fast {
+impl WorkItem for FastLmr {
     type Pointer = Arc<Self>;
 
     /// Drops the resources of a released LMR, and a reference, where the thread may sleep.
@@ -341,15 +341,15 @@ impl WorkItem for Fast {
 
 /// Reference of a request that is in a send queue. The drop may be in any context that may take a
 /// spinlock.
-pub(in crate::dat) struct Outstanding(Option<Arc<Fast>>);
+pub(in crate::dat) struct Outstanding(Option<Arc<FastLmr>>);
 
 impl Outstanding {
     /// Takes a reference.
-    pub(in crate::dat) fn new(lmr: &Arc<Fast>) -> Self {
+    pub(in crate::dat) fn new(lmr: &Arc<FastLmr>) -> Self {
         Self(Some(lmr.clone()))
     }
 
-    /// Handles the completion: see [`Fast::ended`].
+    /// Handles the completion: see [`FastLmr::ended`].
     pub(in crate::dat) fn ended(self, input: LmrInput) {
         if let Some(lmr) = &self.0 {
             lmr.ended(input);

@@ -4,7 +4,7 @@
 //! register, and the reserved LMR.
 
 use super::{
-    Fast,
+    FastLmr,
     Lmr,
     Param, //
 };
@@ -34,7 +34,7 @@ pub(super) enum Role {
     /// The same memory for the life of the LMR.
     Memory,
     /// Memory that requests register and invalidate.
-    Fast(Arc<Fast>),
+    Fast(Arc<FastLmr>),
     /// All memory, at DMA addresses.
     Reserved,
 }
@@ -121,7 +121,7 @@ impl Lmr {
             pz: pz.handle(),
             ..Param::default()
         };
-        let fast = Fast::new(pz, max_pages)?;
+        let fast = FastLmr::new(pz, max_pages)?;
         // The Protection Zone refers to it until it is released.
         Self::enter(regions, param, Role::Fast(fast.clone())).inspect_err(|_| fast.release())
     }
@@ -169,7 +169,7 @@ impl Lmr {
     ///
     /// - RESERVED_LMR.
     /// - INVALID_HANDLE (LMR) for an LMR that `dat_lmr_allocate` has not created.
-    pub(in crate::dat) fn fast(&self) -> DatResult<&Arc<Fast>> {
+    pub(in crate::dat) fn fast(&self) -> DatResult<&Arc<FastLmr>> {
         match &self.role {
             Role::Fast(fast) => Ok(fast),
             Role::Reserved => Err(Kind::ReservedLmr.into()),

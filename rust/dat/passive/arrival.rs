@@ -123,9 +123,9 @@ impl Arrival {
         let flags = flags_for_others();
         let entry = Objects::reserve_with(&point.context.crs, flags)?;
         let room = point.evd.reserve()?;
-        let ep = match &point.endpoints {
+        let ep = match &point.ep_origin {
             EpOrigin::Consumer => None,
-            EpOrigin::Provider => Some(Ep::tentative(&point.context.endpoints, flags)?),
+            EpOrigin::Provider => Some(Ep::tentative(&point.context.ep_context, flags)?),
             EpOrigin::Reserved(ep) => Some(ep.clone()),
         };
         let cr = Cr::new(slot, request, ep.clone(), flags)
@@ -175,7 +175,7 @@ impl Arrival {
             admission.state = PointState::Served;
             point.stop_listening_later();
         }
-        if let EpOrigin::Reserved(ep) = &point.endpoints {
+        if let EpOrigin::Reserved(ep) = &point.ep_origin {
             // This fails if the device is being removed. A later accept then fails, too.
             let _ = ep.requested();
         }
@@ -198,7 +198,7 @@ impl Arrival {
 impl Point {
     /// Frees the Endpoint that was created for a request that is not delivered.
     fn free_provided_ep(&self, ep: Option<&Arc<Ep>>) {
-        if let (EpOrigin::Provider, Some(ep)) = (&self.endpoints, ep) {
+        if let (EpOrigin::Provider, Some(ep)) = (&self.ep_origin, ep) {
             ep.release();
         }
     }

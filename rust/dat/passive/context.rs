@@ -21,7 +21,7 @@ const MAX_REQUESTS: i32 = 4096;
 
 /// State that all service points and requests of an Interface Adapter share.
 pub(crate) struct PassiveContext {
-    pub(in crate::dat) endpoints: Arc<ep::EpContext>,
+    pub(in crate::dat) ep_context: Arc<ep::EpContext>,
     pub(in crate::dat) crs: Arc<Objects<Cr>>,
     /// Number of requests that wait for an answer, over all service points.
     requests: Atomic<i32>,
@@ -30,11 +30,11 @@ pub(crate) struct PassiveContext {
 impl PassiveContext {
     /// Creates the state that all service points of an adapter share.
     pub(in crate::dat) fn new(
-        endpoints: Arc<ep::EpContext>,
+        ep_context: Arc<ep::EpContext>,
         crs: Arc<Objects<Cr>>,
     ) -> DatResult<Arc<Self>> {
         let this = Self {
-            endpoints,
+            ep_context,
             crs,
             requests: Atomic::new(0),
         };
@@ -43,7 +43,7 @@ impl PassiveContext {
 
     /// Returns the adapter.
     pub(super) fn ia(&self) -> &Arc<IaBase> {
-        &self.endpoints.ia
+        &self.ep_context.ia
     }
 
     /// Counts a new request, and returns whether the adapter has room for it. The caller undoes

@@ -188,7 +188,7 @@ impl Cr {
 
     /// Returns the Endpoint to accept with.
     fn choose(&self, context: &PassiveContext, given: u64) -> DatResult<Arc<Ep>> {
-        let eps = &context.endpoints.eps;
+        let eps = &context.ep_context.eps;
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
             // Another Endpoint is invalid in any state.

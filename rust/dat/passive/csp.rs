@@ -95,7 +95,7 @@ impl Csp {
         let config = PointConfig {
             evd,
             backlog: DEFAULT_BACKLOG,
-            endpoints: EpOrigin::Consumer,
+            ep_origin: EpOrigin::Consumer,
             once: false,
         };
         let point = Point::open(context, csps, listener, config).map_err(port_in_use)?;

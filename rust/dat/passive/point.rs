@@ -74,7 +74,7 @@ pub(super) struct PointConfig {
     pub(super) evd: InUse<Evd>,
     /// Number of requests that may wait for an answer.
     pub(super) backlog: u32,
-    pub(super) endpoints: EpOrigin,
+    pub(super) ep_origin: EpOrigin,
     /// Whether the service point takes one request only.
     pub(super) once: bool,
 }
@@ -89,7 +89,7 @@ pub(in crate::dat) struct Point {
     addresses: KVVec<SockAddr>,
     pub(super) evd: Arc<Evd>,
     backlog: u32,
-    pub(super) endpoints: EpOrigin,
+    pub(super) ep_origin: EpOrigin,
     pub(super) once: bool,
     #[pin]
     pub(super) admission: Mutex<Admission>,
@@ -135,10 +135,10 @@ impl Point {
         listener: Listener,
         config: PointConfig,
     ) -> DatResult<Arc<Self>> {
-        let endpoints = config.endpoints.clone();
+        let ep_origin = config.ep_origin.clone();
         let (this, face, entry) =
             Self::build(context, table, &listener, config).inspect_err(|_| {
-                if let EpOrigin::Reserved(ep) = &endpoints {
+                if let EpOrigin::Reserved(ep) = &ep_origin {
                     ep.release();
                 }
             })?;
@@ -172,7 +172,7 @@ impl Point {
                 addresses,
                 evd,
                 backlog: config.backlog,
-                endpoints: config.endpoints,
+                ep_origin: config.ep_origin,
                 once: config.once,
                 admission <- new_mutex!(admission, "Point::admission"),
                 listener <- new_mutex!(None, "Point::listener"),
@@ -233,7 +233,7 @@ impl Point {
         self.stop_listening();
         drop(evd);
         if let (PointState::Open | PointState::Promised, EpOrigin::Reserved(ep)) =
-            (before, &self.endpoints)
+            (before, &self.ep_origin)
         {
             ep.release();
         }
@@ -277,8 +277,8 @@ impl Point {
     }
 
     /// Returns the origin of the Endpoints that requests are accepted with.
-    pub(super) fn endpoints(&self) -> &EpOrigin {
-        &self.endpoints
+    pub(super) fn ep_origin(&self) -> &EpOrigin {
+        &self.ep_origin
     }
 
     /// Reserves a slot in the backlog for a request.

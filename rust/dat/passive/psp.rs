@@ -97,7 +97,7 @@ impl Psp {
         let config = PointConfig {
             evd,
             backlog,
-            endpoints: match supplier {
+            ep_origin: match supplier {
                 EpSupplier::Consumer => EpOrigin::Consumer,
                 EpSupplier::Provider => EpOrigin::Provider,
             },
@@ -117,7 +117,7 @@ impl Psp {
         Param {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
-            supplier: match self.point.endpoints() {
+            supplier: match self.point.ep_origin() {
                 EpOrigin::Provider => EpSupplier::Provider,
                 EpOrigin::Consumer | EpOrigin::Reserved(_) => EpSupplier::Consumer,
             },

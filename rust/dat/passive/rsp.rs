@@ -55,7 +55,7 @@ impl Rsp {
         evd: InUse<Evd>,
     ) -> DatResult<u64> {
         let listener = Listener::new(context.ia(), qualifier)?;
-        let endpoints = match ep {
+        let ep_origin = match ep {
             Some(ep) => {
                 ep.reserve()?;
                 EpOrigin::Reserved(ep)
@@ -65,7 +65,7 @@ impl Rsp {
         let config = PointConfig {
             evd,
             backlog: 1,
-            endpoints,
+            ep_origin,
             once: true,
         };
         Ok(Point::open(context, rsps, listener, config)?.handle())
@@ -76,7 +76,7 @@ impl Rsp {
         Param {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
-            ep: match self.point.endpoints() {
+            ep: match self.point.ep_origin() {
                 EpOrigin::Reserved(ep) => ep.handle(),
                 EpOrigin::Consumer | EpOrigin::Provider => 0,
             },

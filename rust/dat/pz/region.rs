@@ -71,7 +71,7 @@ impl Memory {
 }
 
 impl Region {
-    /// Checks whether the region contains a segment.
+    /// Returns whether the region contains a segment.
     pub(super) fn holds(&self, address: u64, length: u32) -> bool {
         match address.checked_sub(self.address) {
             Some(offset) => offset
@@ -81,7 +81,7 @@ impl Region {
         }
     }
 
-    /// Checks whether the LMR was created with the privilege for an access. This side may always
+    /// Returns whether the LMR was created with the privilege for an access. This side may always
     /// read: programs such as Debian's `dtest` send from LMRs without LOCAL_READ.
     pub(super) fn allows(&self, to: Use) -> bool {
         match to {

@@ -36,7 +36,7 @@ pub(crate) trait CheckedEvd {
     /// Arms the completion queues, then drains the completions that arrived before the arming.
     fn arm_and_drain(&mut self);
 
-    /// Checks whether any event is queued.
+    /// Returns whether any event is queued.
     fn has_events(&self) -> bool;
 
     /// Takes the oldest event.

@@ -233,7 +233,7 @@ fn entry_mut<T, S: TableStorage<T>>(storage: &mut S, index: u32) -> Option<&mut 
 }
 
 impl<T> HandleEntry<T> {
-    /// Checks whether the entry is reserved for this handle.
+    /// Returns whether the entry is reserved for this handle.
     fn is_reserved(&self, handle: Handle) -> bool {
         match self.0 {
             Content::Reserved(reserved) => reserved == handle,

@@ -66,6 +66,23 @@ pub(crate) enum Direction {
     Receive,
 }
 
+/// A value for each direction.
+#[derive(Clone)]
+pub(crate) struct PerDirection<T> {
+    pub(crate) requests: T,
+    pub(crate) receives: T,
+}
+
+impl<T> PerDirection<T> {
+    /// Returns the value for each direction that `convert` makes.
+    pub(crate) fn map<U>(self, mut convert: impl FnMut(T) -> U) -> PerDirection<U> {
+        PerDirection {
+            requests: convert(self.requests),
+            receives: convert(self.receives),
+        }
+    }
+}
+
 /// Identity of a work request, in the 64 bits of `wr_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WrId {

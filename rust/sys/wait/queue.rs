@@ -73,7 +73,7 @@ impl Head {
         }
     }
 
-    /// Checks whether a task or a poll waits, after a full barrier. Context: any.
+    /// Returns whether a task or a poll waits, after a full barrier. Context: any.
     fn has_sleepers(&self) -> bool {
         // SAFETY: The head is initialised and outlives this call.
         unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) }
@@ -132,7 +132,7 @@ impl WaitQueue {
         self.alarm.sleepers.raw.get()
     }
 
-    /// Checks whether a task or a poll waits, after a full barrier. Context: any.
+    /// Returns whether a task or a poll waits, after a full barrier. Context: any.
     pub(crate) fn has_sleepers(&self) -> bool {
         self.alarm.sleepers.has_sleepers()
     }

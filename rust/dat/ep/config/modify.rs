@@ -89,7 +89,6 @@ impl Ep {
         shares: &Arc<Shares>,
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
-        let (requests, receives) = shares.cqs();
         let life = self.inner.lock().life;
         let member = shares.member(self.handle, life)?;
         let srq = parts.srq.as_ref().map(|srq| srq.reference()).transpose()?;
@@ -97,7 +96,7 @@ impl Ep {
             self.clone(),
             Kept::new(shares.clone(), member.clone()),
             pd,
-            [requests, receives],
+            shares.cqs(),
             srq,
             attr.capacity(),
             self.context.ia.port(),
@@ -117,9 +116,9 @@ impl Ep {
     ) -> DatResult<(Arc<EpQp>, Option<Arc<Shares>>)> {
         let kept = {
             let inner = self.inner.lock();
-            let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
-                Arc::ptr_eq(&receives, &parts.recv_evd)
-                    && Arc::ptr_eq(&requests, &parts.request_evd)
+            let fits = inner.parts.dto_evds().is_some_and(|evds| {
+                Arc::ptr_eq(&evds.receives, &parts.recv_evd)
+                    && Arc::ptr_eq(&evds.requests, &parts.request_evd)
                     && inner.attr.needs_same_cqs(attr)
             });
             inner.shares.clone().filter(|_| fits)

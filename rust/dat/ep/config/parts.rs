@@ -15,7 +15,8 @@ use crate::{
     },
     model::{
         ep::Configuration,
-        event::Event, //
+        event::Event,
+        handle::PerDirection, //
     },
 };
 
@@ -148,24 +149,24 @@ impl Parts {
 
     /// Returns the EVDs of receives and of requests after [`Parts::replace`] with `new`; `None` for
     /// the sink. The completions that it takes wake no waiter, so they may have any flags.
-    pub(in crate::dat::ep) fn evds_with(&self, new: &Self) -> (Option<Arc<Evd>>, Option<Arc<Evd>>) {
+    pub(in crate::dat::ep) fn evds_with(&self, new: &Self) -> PerDirection<Option<Arc<Evd>>> {
         let evd = |new: &Option<InUse<Evd>>, old: &Option<InUse<Evd>>| {
             let evd = new.as_ref().or(old.as_ref())?;
             (!evd.discards()).then(|| evd.object())
         };
-        (
-            evd(&new.recv_evd, &self.recv_evd),
-            evd(&new.request_evd, &self.request_evd),
-        )
+        PerDirection {
+            requests: evd(&new.request_evd, &self.request_evd),
+            receives: evd(&new.recv_evd, &self.recv_evd),
+        }
     }
 
     /// Returns references to the EVDs of receives and of requests, for use without the Endpoint's
     /// lock.
-    pub(in crate::dat::ep) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
-        Some((
-            self.recv_evd.as_ref()?.object(),
-            self.request_evd.as_ref()?.object(),
-        ))
+    pub(in crate::dat::ep) fn dto_evds(&self) -> Option<PerDirection<Arc<Evd>>> {
+        Some(PerDirection {
+            requests: self.request_evd.as_ref()?.object(),
+            receives: self.recv_evd.as_ref()?.object(),
+        })
     }
 
     /// Notes in the EVDs of receives and of requests that the Endpoint was freed or reset.

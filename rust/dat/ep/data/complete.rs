@@ -35,6 +35,7 @@ use crate::{
         },
         handle::{
             Direction,
+            PerDirection,
             WrId,
             LIVES, //
         },
@@ -250,7 +251,7 @@ impl Ep {
         evd: &Evd,
         completed: &Completion<'_>,
         direct: &mut DirectEvent<'_>,
-    ) -> Option<(Demand, Demand)> {
+    ) -> Option<PerDirection<Demand>> {
         let status = completed.result.status;
         let mut effects = Effects::NONE;
         // A received message shows that the peer has established the connection, even if its

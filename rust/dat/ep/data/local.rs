@@ -17,8 +17,8 @@ use crate::{
             Inner, //
         },
         lmr::{
-            Fast,
-            FastInner,
+            FastLmr,
+            FastLmrState,
             Outstanding,
             PreparedRegistration, //
         },
@@ -58,7 +58,7 @@ pub(in crate::dat) enum LocalAction<'a> {
     /// Registers an LMR.
     Register(&'a mut PreparedRegistration),
     /// Invalidates an LMR.
-    Invalidate(&'a Arc<Fast>),
+    Invalidate(&'a Arc<FastLmr>),
 }
 
 /// A request to post.
@@ -89,7 +89,7 @@ impl LocalAction<'_> {
         }
     }
 
-    fn lmr(&self) -> Option<Arc<Fast>> {
+    fn lmr(&self) -> Option<Arc<FastLmr>> {
         match self {
             Self::Bind(..) => None,
             Self::Register(prepared) => Some(prepared.lmr().clone()),
@@ -98,7 +98,7 @@ impl LocalAction<'_> {
     }
 
     /// Checks the state of the LMR. Returns the region; `None` for an unbind.
-    fn region(&self, lmr: Option<&FastInner>, ep: u64) -> DatResult<Option<Arc<FastMr>>> {
+    fn region(&self, lmr: Option<&FastLmrState>, ep: u64) -> DatResult<Option<Arc<FastMr>>> {
         match (self, lmr) {
             (Self::Bind(_, region), _) => Ok(region.cloned()),
             (Self::Register(prepared), Some(lmr)) => {
@@ -111,7 +111,12 @@ impl LocalAction<'_> {
     }
 
     /// Changes the state of the LMR: the request was posted.
-    fn posted(&mut self, lmr: Option<&mut FastInner>, ep: u64, is_suppressed: bool) -> DatResult {
+    fn posted(
+        &mut self,
+        lmr: Option<&mut FastLmrState>,
+        ep: u64,
+        is_suppressed: bool,
+    ) -> DatResult {
         match (self, lmr) {
             (Self::Register(prepared), Some(lmr)) => prepared.commit(lmr, ep, is_suppressed),
             (Self::Invalidate(_), Some(lmr)) => lmr.invalidate(ep, is_suppressed)?,
@@ -122,7 +127,7 @@ impl LocalAction<'_> {
 
     /// Changes the state of the LMR: the request was flushed at once. The caller abandons a
     /// registration.
-    fn flushed(&self, lmr: Option<&mut FastInner>, ep: u64) -> DatResult {
+    fn flushed(&self, lmr: Option<&mut FastLmrState>, ep: u64) -> DatResult {
         if let (Self::Invalidate(_), Some(lmr)) = (self, lmr) {
             lmr.invalidate(ep, false)?;
             lmr.step(LmrInput::InvalidationEnded { ok: false })?;

@@ -33,6 +33,7 @@ use crate::{
         handle::{
             Direction,
             Handle, //
+            PerDirection,
         },
     },
     rdma::{
@@ -84,7 +85,7 @@ impl Plan {
         own: &Streams,
         attr: &EpAttr,
     ) -> DatResult<Self> {
-        let (receives, requests) = parts.evds_with(new);
+        let PerDirection { requests, receives } = parts.evds_with(new);
         let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
         let may_join = |evd: &Arc<Evd>, mode: WakeMode, count: u32, arg: Arg| {
             evd.may_join(own.count_on(evd), mode, count, arg)
@@ -161,7 +162,7 @@ pub(crate) struct Shares {
 }
 
 /// Completion queues of requests and of receives.
-pub(in crate::dat::ep) type CqPair = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
+pub(in crate::dat::ep) type CqPair = PerDirection<Arc<Cq<Evd>>>;
 
 impl Shares {
     /// Takes shares that are large enough for an Endpoint with these attributes: its DTOs never
@@ -235,7 +236,10 @@ impl Shares {
 
     /// Returns the completion queues of requests and of receives.
     pub(in crate::dat::ep) fn cqs(&self) -> CqPair {
-        (self.requests.cq(), self.receives.share().cq())
+        PerDirection {
+            requests: self.requests.cq(),
+            receives: self.receives.share().cq(),
+        }
     }
 
     /// Prepares the membership of a queue pair in its Shared Receive Queue, if it has one.

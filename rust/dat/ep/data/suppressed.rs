@@ -51,8 +51,7 @@ impl Ep {
             return Err(error);
         }
         let evds = self.inner.lock().parts.dto_evds();
-        let (_, requests) = evds.ok_or(error)?;
-        requests.drain_all();
+        evds.ok_or(error)?.requests.drain_all();
         Ok(())
     }
 

@@ -121,8 +121,8 @@ impl Ep {
     fn recv_evd(&self) -> DatResult<Arc<Evd>> {
         let inner = self.inner.lock();
         let evds = inner.parts.dto_evds();
-        let (evd, _) = evds.ok_or_else(|| inner.phase.invalid_state_error())?;
-        Ok(evd)
+        let evds = evds.ok_or_else(|| inner.phase.invalid_state_error())?;
+        Ok(evds.receives)
     }
 
     /// Calls a function with the number of queued receives, under the lock.

@@ -28,6 +28,7 @@ use crate::{
             Phase, //
         },
         handle::{
+            PerDirection,
             SrqWrId,
             WrId,
             LIVES, //
@@ -195,7 +196,7 @@ impl Ep {
     }
 
     /// Returns the EVDs of receives and of requests, unless one is missing.
-    pub(super) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
+    pub(super) fn dto_evds(&self) -> Option<PerDirection<Arc<Evd>>> {
         self.inner.lock().parts.dto_evds()
     }
 
@@ -205,7 +206,7 @@ impl Ep {
     ///
     /// [`Evd::drain_fully`]: crate::dat::evd::Evd::drain_fully
     pub(in crate::dat) fn drain_evds_fully(&self, payer: Payer<'_>) {
-        if let Some((receives, requests)) = self.dto_evds() {
+        if let Some(PerDirection { requests, receives }) = self.dto_evds() {
             receives.drain_fully(payer);
             if !Arc::ptr_eq(&receives, &requests) {
                 requests.drain_fully(payer);
@@ -221,9 +222,9 @@ impl Ep {
         let Some(qp) = qp else { return };
         let is_dangerous = qp.is_used_by_late_polls() && self.unpolled() != 0;
         let evds = is_dangerous.then(|| self.dto_evds()).flatten();
-        if let Some((receives, requests)) = evds {
-            receives.keep(qp.clone());
-            requests.keep(qp.clone());
+        if let Some(evds) = evds {
+            evds.receives.keep(qp.clone());
+            evds.requests.keep(qp.clone());
         }
         drop(qp);
     }
@@ -237,7 +238,7 @@ impl Ep {
             let inner = self.inner.lock();
             (inner.unfinished(), inner.life, inner.parts.dto_evds())
         };
-        let (Some((receives, requests)), 1..) = (evds, unfinished) else {
+        let (Some(PerDirection { requests, receives }), 1..) = (evds, unfinished) else {
             return unfinished;
         };
         let is_mine = |completion: &Wc| self.has_posted(completion, life);

@@ -118,8 +118,8 @@ impl Ep {
             let found = slots(&self.inner.lock()).find_busy(next);
             let (slot, dto) = match found {
                 Scan::Busy(slot, dto) => (slot, dto),
-                Scan::Idle(behind) => {
-                    next = behind;
+                Scan::Idle(following) => {
+                    next = following;
                     continue;
                 }
                 Scan::End => return Ok(()),

@@ -75,7 +75,7 @@ impl FileSleepers {
         self.files.fetch_sub(1, Full);
     }
 
-    /// Checks whether a file is open.
+    /// Returns whether a file is open.
     pub(super) fn has_files(&self) -> bool {
         self.files.load(Acquire) != 0
     }

@@ -67,7 +67,7 @@ impl Runner {
         )
     }
 
-    /// Checks whether this task is in an upcall of the runner.
+    /// Returns whether this task is in an upcall of the runner.
     pub(super) fn is_run_by(&self, task: usize) -> bool {
         self.task.load(Relaxed) == task
     }

@@ -3,7 +3,7 @@
 //! Prepares registrations: maps the pages and the region, without a lock.
 
 use super::{
-    Fast,
+    FastLmr,
     FastRegistration,
     Inner,
     Resources, //
@@ -66,7 +66,7 @@ impl Fmr {
 
 /// A registration whose request was not posted yet. The drop abandons it.
 pub(in crate::dat) struct PreparedRegistration {
-    lmr: Arc<Fast>,
+    lmr: Arc<FastLmr>,
     /// `None` once the request was posted.
     resources: Option<Resources>,
     registration: FastRegistration,
@@ -86,7 +86,7 @@ fn address(pages: &DmaPages, is_zero_based: bool) -> Result<u64> {
     }
 }
 
-impl Fast {
+impl FastLmr {
     /// Prepares a registration. `map` maps the pages for the device.
     ///
     /// Context: any. Sleeps in [`CallContext::Process`], if the region has to be replaced after a
@@ -173,7 +173,7 @@ impl Inner {
 
 impl PreparedRegistration {
     /// Returns the LMR.
-    pub(in crate::dat) fn lmr(&self) -> &Arc<Fast> {
+    pub(in crate::dat) fn lmr(&self) -> &Arc<FastLmr> {
         &self.lmr
     }
 
