@@ -36,6 +36,10 @@ use kernel::{
 /// Bytes of private data on each transport.
 pub(crate) const PRIVATE_DATA: usize = 64;
 
+/// Milliseconds in which the kernel may still count an Endpoint that was freed. Its queue pair
+/// lives until the peer has answered.
+const RELEASE_MS: u64 = 5_000;
+
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
     /// Endpoints and their rails, in the order of the Endpoints' identities.
@@ -52,6 +56,8 @@ pub(crate) struct Connections {
     segments: u32,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
+    /// Milliseconds at the tick before an Endpoint was freed last.
+    freed: Option<u64>,
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: KVVec<(RailId, Hello, u64)>,
     /// Milliseconds at the last tick.
@@ -69,6 +75,7 @@ impl Connections {
             requests: u32::from(options.queue()) + REQUESTS,
             segments: options.segments(),
             short: false,
+            freed: None,
             postponed: KVVec::new(),
             now: 0,
         }
@@ -186,7 +193,7 @@ impl KernelHome {
     }
 
     /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
-    fn retry_postponed(&mut self) {
+    pub(crate) fn retry_postponed(&mut self) {
         let Some((rail, hello, _)) = self.connections.postponed.first().copied() else {
             return;
         };
@@ -207,8 +214,13 @@ impl KernelHome {
         core::mem::take(&mut self.connections.short)
     }
 
-    /// Fails the last connect that waits for an Endpoint: there is no idle session.
+    /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
+    /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {
+        let Connections { freed, now, .. } = self.connections;
+        if freed.is_some_and(|freed| now < freed.saturating_add(RELEASE_MS)) {
+            return;
+        }
         if let Some((rail, ..)) = self.connections.postponed.pop() {
             self.close_rail(rail, Some(Error::NoMemory));
         }
@@ -320,6 +332,7 @@ impl KernelHome {
             _ => None,
         };
         self.close_rail(rail, reason);
+        self.connections.freed = Some(self.connections.now);
         self.retry_postponed();
     }
 

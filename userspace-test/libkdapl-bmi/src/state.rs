@@ -203,6 +203,7 @@ impl State {
         }
         self.ticked = now;
         self.home.expire_postponed();
+        self.home.retry_postponed();
         self.engine.tick(&mut self.home, now);
         self.settle();
         let Self { engine, home, .. } = self;

@@ -17,6 +17,10 @@ struct Connection {
     ep: Ep,
 }
 
+/// Time in which the kernel may still count an Endpoint that was freed. Its queue pair lives until
+/// the peer has answered.
+const RELEASE: Duration = Duration::from_secs(5);
+
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
     by_rail: FxHashMap<RailId, Handle>,
@@ -28,6 +32,8 @@ pub(crate) struct Connections {
     postponed: VecDeque<(RailId, Hello, Instant)>,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
+    /// When an Endpoint was freed last.
+    freed: Option<Instant>,
     /// Receives and requests of an Endpoint.
     receives: u32,
     requests: u32,
@@ -42,6 +48,7 @@ impl Connections {
             timeout: options.connect_timeout,
             postponed: VecDeque::new(),
             short: false,
+            freed: None,
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
         }
@@ -118,7 +125,7 @@ impl DatHome {
     }
 
     /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
-    fn retry_postponed(&mut self) {
+    pub(crate) fn retry_postponed(&mut self) {
         let Some(&(rail, hello, _)) = self.connections.postponed.front() else { return };
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
@@ -137,8 +144,12 @@ impl DatHome {
         std::mem::take(&mut self.connections.short)
     }
 
-    /// Fails the last connect that waits for an Endpoint: there is no idle session.
+    /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
+    /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {
+        if self.connections.freed.is_some_and(|freed| freed.elapsed() < RELEASE) {
+            return;
+        }
         if let Some((rail, ..)) = self.connections.postponed.pop_back() {
             self.close_rail(rail, Some(Error::NoMemory));
         }
@@ -224,6 +235,7 @@ impl DatHome {
             event => reason(event),
         };
         self.close_rail(rail, reason);
+        self.connections.freed = Some(Instant::now());
         self.retry_postponed();
     }
 }

@@ -148,9 +148,10 @@ pub(crate) fn late_invalidation(_: u32) -> Result {
     ensure(by_peer.invalidated == remote.context, "the receive names the context")?;
     drop(fmr.ended(&by_peer).ok_or(EIO)?);
     completion(&evds[0])?;
-    register(&mut fmr, &first)?;
+    // Until this event is queued, no memory can be registered.
     let by_this_end = completion(&evds[0])?;
     ensure(by_this_end.context == 9, "the event is of the invalidation")?;
+    register(&mut fmr, &first)?;
     ensure(fmr.ended(&by_this_end).is_none(), "a late event returns nothing")
 }
 

@@ -103,7 +103,9 @@ fn the_claim_is_made_after_the_check() {
 fn a_ring_is_filled_up_to_its_last_slot_or_record() {
     let (ring, mut queue) = (ring(8), (1..=10).collect::<VecDeque<u64>>());
     let oldest = |queue: &VecDeque<u64>| queue.front().map(|&number| record(number));
-    let remove = |queue: &mut VecDeque<u64>| drop(queue.pop_front());
+    let remove = |queue: &mut VecDeque<u64>| {
+        queue.pop_front();
+    };
     ring.fill(&mut queue, oldest, remove);
     assert_eq!((ring.len(), queue.len()), (8, 2));
     ring.memory().head.store_release(8);

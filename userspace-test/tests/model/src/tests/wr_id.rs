@@ -5,6 +5,7 @@
 use crate::rust::model::handle::{
     Direction,
     ObjectKey,
+    PerDirection,
     SrqWrId,
     WrId,
     LIVES,
@@ -12,6 +13,16 @@ use crate::rust::model::handle::{
     MAX_SLOTS, //
 };
 use proptest::prelude::*;
+
+#[test]
+fn the_value_of_each_direction_is_converted() {
+    let both = PerDirection {
+        requests: 1,
+        receives: 2,
+    };
+    let both = both.map(|value| 10 * value);
+    assert_eq!((both.requests, both.receives), (10, 20));
+}
 
 #[test]
 fn the_bits_of_a_work_request_id() {
