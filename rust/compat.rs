@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Differences between the supported kernel versions. No other file depends on a version.
+//! Differences between the supported kernel versions. No other file depends on a version, except
+//! `helpers/fault.c`.
 
 use core::borrow::Borrow;
 use kdapl_bindings as bindings;

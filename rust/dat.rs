@@ -23,7 +23,7 @@
 //! A module uses modules of lower layers only. `userspace-test/vm/lib/layers` checks this. If a
 //! lower layer has to call a higher one, it defines a trait that the higher one implements. A CNO
 //! calls its EVDs through [`cno::Sources`]. An EVD calls the Endpoints that report to it through
-//! [`evd::Endpoints`].
+//! [`evd::CompletionTarget`].
 //!
 //! # Lifetime
 //!

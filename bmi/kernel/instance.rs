@@ -224,7 +224,7 @@ impl Instance {
         let handler = shared.clone();
         evd.set_handler(move |event| handler.handle(event))?;
         let listener = match listen {
-            Some(place) => Some(ia.listen(place.port.into(), &evd)?),
+            Some(address) => Some(ia.listen(address.port.into(), &evd)?),
             None => None,
         };
         let instance = Self {

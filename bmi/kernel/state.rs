@@ -260,8 +260,7 @@ impl State {
 
     /// Lets time pass. `now` is in milliseconds.
     pub(crate) fn tick(&mut self, now: u64) {
-        self.home.expire_postponed(now);
-        self.home.retry_postponed();
+        self.home.tick_postponed(now);
         self.engine.tick(&mut Step::new(&mut self.home), now);
         self.settle();
     }

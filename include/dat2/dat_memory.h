@@ -218,7 +218,8 @@ dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param)
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): other privileges
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG8): @flags has an unknown value
  * * DAT_MODEL_NOT_SUPPORTED: @va_type
- * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is not connected
+ * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the Endpoint is neither connected nor
+ *   disconnected
  * * DAT_PROTECTION_VIOLATION: another PZ, or a segment that is not in the LMR
  * * DAT_PRIVILEGES_VIOLATION (DAT_PRIVILEGES_RDMA_READ, DAT_PRIVILEGES_RDMA_WRITE): a privilege
  *   that the LMR does not have for its own side

@@ -337,7 +337,7 @@ impl Object for Cno {
     const KIND: HandleKind = HandleKind::Cno;
     const INVALID: Subtype = Subtype::InvalidHandleCno;
 
-    /// Checks whether the CNO is unused.
+    /// Checks that the CNO is unused.
     ///
     /// # Errors
     ///

@@ -311,7 +311,8 @@ impl Object for Lmr {
         self.role.refuse_requests()
     }
 
-    /// Implements `dat_lmr_free`: releases the memory. Waits until the device no longer uses it.
+    /// Releases the memory at the close of the adapter: `dat_lmr_free` is [`Lmr::free`]. Waits
+    /// until the device no longer uses it.
     fn shutdown(self: &Arc<Self>, _freeing: Freeing<'_, Self>) {
         self.release();
     }

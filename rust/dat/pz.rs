@@ -273,7 +273,7 @@ impl Object for Pz {
     const KIND: HandleKind = HandleKind::Pz;
     const INVALID: Subtype = Subtype::InvalidHandlePz;
 
-    /// Checks whether the PZ is unused.
+    /// Checks that the PZ is unused.
     ///
     /// # Errors
     ///

@@ -195,8 +195,9 @@ impl Rmr {
         Ok(handle)
     }
 
-    /// Binds the RMR to a part of an LMR, or unbinds it: `dat_rmr_bind`. Returns the RMR context,
-    /// or 0 after an unbind.
+    /// Binds the RMR to a part of an LMR, or unbinds it: `dat_rmr_bind`. Returns the RMR context;
+    /// 0 after an unbind, and if the Endpoint is disconnected: the event then says that the request
+    /// was flushed, and the RMR stays as it was.
     ///
     /// The context is valid for peers once the request has been carried out. The device carries the
     /// request out before any later request of the Endpoint. The context of an earlier bind ends

@@ -341,7 +341,7 @@ impl Object for Srq {
     const KIND: HandleKind = HandleKind::Srq;
     const INVALID: Subtype = Subtype::InvalidHandleSrq;
 
-    /// Checks whether the SRQ is unused.
+    /// Checks that the SRQ is unused.
     ///
     /// # Errors
     ///

@@ -62,7 +62,10 @@ impl Rmr {
             lmr_context: memory.0.lmr_context,
         };
         let rmr_context = self.post(memory.0.lmr, &local, access.privileges(), ep, context)?;
-        self.bound = Some(memory.0.clone());
+        // Without a context the request is flushed, and the RMR stays bound as it was.
+        if rmr_context != 0 {
+            self.bound = Some(memory.0.clone());
+        }
         Ok(Remote {
             address: local.virtual_address,
             length,

@@ -202,9 +202,9 @@ impl Requests {
         let nothing = Error::new(bindings::DAT_LENGTH_ERROR, 0);
         let lmr = lmr.ok_or(nothing)?;
         let mut lengths = [0; MAX_PIECES];
-        let places = lengths.iter_mut();
-        for (place, length) in places.zip(lmr.lengths.iter()) {
-            *place = *length;
+        let slots = lengths.iter_mut();
+        for (slot, length) in slots.zip(lmr.lengths.iter()) {
+            *slot = *length;
         }
         Ok(Self {
             operation,
@@ -248,17 +248,17 @@ struct Batch {
 impl Batch {
     /// Adds a request, whose local segment is copied. The caller keeps the batch below [`CHAIN`].
     fn push(&mut self, dto: bindings::DAT_LIST_DTO, local: Option<bindings::DAT_LMR_TRIPLET>) {
-        let places = (
+        let slots = (
             self.list.get_mut(self.number),
             self.local.get_mut(self.number),
         );
-        let (Some(place), Some(segment)) = places else {
+        let (Some(slot), Some(segment)) = slots else {
             return;
         };
-        *place = dto;
+        *slot = dto;
         if let Some(local) = local {
             *segment = local;
-            place.local = core::ptr::from_ref(segment);
+            slot.local = core::ptr::from_ref(segment);
         }
         self.number += 1;
     }

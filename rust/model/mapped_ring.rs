@@ -186,11 +186,11 @@ impl<M: SharedMemory> MappedRing<M> {
             return (head, 0);
         }
         let mut count = 0_usize;
-        for (index, place) in (0..len).zip(records) {
+        for (index, slot) in (0..len).zip(records) {
             let Some(record) = self.read(head.wrapping_add(index)) else {
                 break;
             };
-            *place = record;
+            *slot = record;
             count = count.saturating_add(1);
         }
         (head, count)

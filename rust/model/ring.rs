@@ -292,11 +292,11 @@ impl Ring {
     {
         let head = self.head.load();
         let most = u32::try_from(records.len()).unwrap_or(u32::MAX);
-        let mut places = records.iter_mut();
+        let mut room = records.iter_mut();
         let mut count = 0_usize;
         self.for_each_in(consumer, 0..most, |record| {
-            if let Some(place) = places.next() {
-                *place = *record;
+            if let Some(slot) = room.next() {
+                *slot = *record;
                 count = count.saturating_add(1);
             }
         });
@@ -321,18 +321,18 @@ impl Ring {
         is_oldest
     }
 
-    /// Calls `visit` for the queued records at these places, counted from the oldest one. None is
+    /// Calls `visit` for the queued records in this range, counted from the oldest one. None is
     /// taken.
     pub(crate) fn for_each_in<S>(
         &self,
         consumer: &RingConsumer<S>,
-        places: Range<u32>,
+        range: Range<u32>,
         mut visit: impl FnMut(&Record),
     ) where
         S: Deref<Target = [AtomicU64]>,
     {
         let (head, tail) = (self.head.load(), self.tail.load_acquire());
-        for offset in places.start..places.end.min(tail.wrapping_sub(head)) {
+        for offset in range.start..range.end.min(tail.wrapping_sub(head)) {
             if let Some(record) = consumer.0.read(head.wrapping_add(offset)) {
                 visit(&record);
             }

@@ -73,10 +73,10 @@ impl<T, S: DerefMut<Target = [T]>> SegmentedTable<S> {
         if self.next_len() != Some(segment.len()) {
             return Err(segment);
         }
-        let Some(place) = self.segments.get_mut(self.count as usize) else {
+        let Some(slot) = self.segments.get_mut(self.count as usize) else {
             return Err(segment);
         };
-        *place = Some(segment);
+        *slot = Some(segment);
         self.count = self.count.wrapping_add(1);
         Ok(())
     }

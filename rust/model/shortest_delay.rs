@@ -2,6 +2,8 @@
 
 //! The shortest of the delays that several threads ask of one timer.
 //!
+//! Delays are compared, not times: a shorter one begins anew, when it is asked for.
+//!
 //! A timer of the kernel that is queued again keeps its first time. So a thread that asks for a
 //! shorter delay cancels the timer before it queues it. Another thread may queue it with the longer
 //! delay in between. So each thread that has queued the timer looks whether a shorter delay was
@@ -37,7 +39,7 @@ impl ShortestDelay {
         let mut queued = NONE;
         loop {
             let delay = self.0.load_acquire();
-            // Without a delay the function of the timer has begun, and acts after this call.
+            // The function of the timer has begun since, or the timer was cancelled for good.
             if delay == NONE || delay == queued {
                 return;
             }

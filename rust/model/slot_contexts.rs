@@ -29,14 +29,14 @@ impl<S: DerefMut<Target = [u32]>> SlotContexts<S> {
     /// Stores the contexts of the DTO that has got a slot. 0 is no context.
     pub(crate) fn set(&mut self, slot: u32, contexts: impl Iterator<Item = u32>) {
         let range = self.range(slot);
-        let Some(places) = range.and_then(|range| self.storage.get_mut(range)) else {
+        let Some(words) = range.and_then(|range| self.storage.get_mut(range)) else {
             return;
         };
         let mut contexts = contexts.filter(|context| *context != 0);
-        for place in places {
-            *place = contexts.next().unwrap_or(0);
+        for word in words {
+            *word = contexts.next().unwrap_or(0);
             // The first 0 ends the contexts of a slot.
-            if *place == 0 {
+            if *word == 0 {
                 break;
             }
         }
@@ -45,12 +45,9 @@ impl<S: DerefMut<Target = [u32]>> SlotContexts<S> {
     /// Returns whether the DTO in a slot names a context.
     pub(crate) fn has(&self, slot: u32, context: u32) -> bool {
         let range = self.range(slot);
-        let places = range.and_then(|range| self.storage.get(range));
-        let mut named = places
-            .unwrap_or(&[])
-            .iter()
-            .take_while(|place| **place != 0);
-        named.any(|place| *place == context)
+        let words = range.and_then(|range| self.storage.get(range));
+        let mut named = words.unwrap_or(&[]).iter().take_while(|word| **word != 0);
+        named.any(|word| *word == context)
     }
 
     /// Moves the contexts into other storage. Each slot keeps its own. Returns the shorter storage,

@@ -73,11 +73,11 @@ impl Listing {
     ///
     /// `ENOMEM`.
     pub(crate) fn begin(&self, adapter: Arc<dyn Listed>) -> Result {
-        let place = kernel::rbtree::RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let reservation = kernel::rbtree::RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut list = LIST.lock();
         list.last = list.last.wrapping_add(1);
         let serial = list.last;
-        let node: RBTreeNode<u64, Arc<dyn Listed>> = place.into_node(serial, adapter);
+        let node: RBTreeNode<u64, Arc<dyn Listed>> = reservation.into_node(serial, adapter);
         list.adapters.get_or_insert_with(RBTree::new).insert(node);
         self.0.store(serial, Relaxed);
         Ok(())

@@ -255,8 +255,9 @@ mod tests {
         fn run(&self, thread: Thread) {
             *self.thread.lock() = Some(thread);
             self.is_started.complete_all();
-            let place = self.waiter.take();
-            let outcome = place.map(|mut place| place.wait(&mut Deadline::Never, || false));
+            let reservation = self.waiter.take();
+            let outcome =
+                reservation.map(|mut reservation| reservation.wait(&mut Deadline::Never, || false));
             *self.outcome.lock() = outcome;
             self.has_ended.complete_all();
         }

@@ -76,26 +76,26 @@ impl OwnedQueue {
         Self::publish(&PERIODS, queue)
     }
 
-    fn create(place: &'static QueuePointer, name: &'static CStr, reclaim: bool) -> Result<Self> {
+    fn create(pointer: &'static QueuePointer, name: &'static CStr, reclaim: bool) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated.
         let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr(), reclaim) };
-        Self::publish(place, queue)
+        Self::publish(pointer, queue)
     }
 
     /// Stores a queue that was just created, or null, in its place.
     fn publish(
-        place: &'static QueuePointer,
+        pointer: &'static QueuePointer,
         queue: *mut bindings::workqueue_struct,
     ) -> Result<Self> {
         if queue.is_null() {
             return Err(ENOMEM);
         }
-        if place.cmpxchg(core::ptr::null_mut(), queue, Full).is_err() {
+        if pointer.cmpxchg(core::ptr::null_mut(), queue, Full).is_err() {
             // SAFETY: The queue was just created and is not visible to other threads.
             unsafe { bindings::destroy_workqueue(queue) };
             return Err(EBUSY);
         }
-        Ok(Self(place))
+        Ok(Self(pointer))
     }
 }
 
@@ -136,8 +136,8 @@ pub(crate) fn upcall_queue() -> &'static Queue {
     queue_at(&UPCALLS)
 }
 
-fn queue_at(place: &'static QueuePointer) -> &'static Queue {
-    match place.load(Acquire) {
+fn queue_at(pointer: &'static QueuePointer) -> &'static Queue {
+    match pointer.load(Acquire) {
         queue if queue.is_null() => workqueue::system(),
         // SAFETY: The pointer is not null, so the owner exists or is in its drop. No caller is left
         // when the queue is freed: other parts of the module are dropped before the owner, and the

@@ -56,7 +56,7 @@ pub(crate) struct Connections {
     segments: u32,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
-    /// Milliseconds at the tick before an Endpoint was freed last.
+    /// Milliseconds at the tick before an Endpoint was freed last; `None` if that is long ago.
     freed: Option<u64>,
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: KVVec<(RailId, Hello, u64)>,
@@ -79,6 +79,13 @@ impl Connections {
             postponed: KVVec::new(),
             now: 0,
         }
+    }
+
+    /// Returns whether an Endpoint that was freed may still count, so that another one may be had
+    /// soon.
+    fn expects_ep(&self) -> bool {
+        let since = |freed: u64| self.now.saturating_sub(freed);
+        self.freed.is_some_and(|freed| since(freed) < RELEASE_MS)
     }
 
     pub(super) fn make_room(&mut self, peers: usize) -> Result<(), AllocError> {
@@ -193,14 +200,14 @@ impl KernelHome {
     }
 
     /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
-    pub(crate) fn retry_postponed(&mut self) {
+    fn retry_postponed(&mut self) {
         let Some((rail, hello, _)) = self.connections.postponed.first().copied() else {
             return;
         };
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
             self.free_ep(rail);
-            self.connections.short = true;
+            self.connections.short = !self.connections.expects_ep();
             return;
         }
         let _ = self.connections.postponed.remove(0);
@@ -217,8 +224,7 @@ impl KernelHome {
     /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
     /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {
-        let Connections { freed, now, .. } = self.connections;
-        if freed.is_some_and(|freed| now < freed.saturating_add(RELEASE_MS)) {
+        if self.connections.expects_ep() {
             return;
         }
         if let Some((rail, ..)) = self.connections.postponed.pop() {
@@ -226,9 +232,20 @@ impl KernelHome {
         }
     }
 
-    /// Fails the connects that have waited for too long. `now` is in milliseconds.
-    pub(crate) fn expire_postponed(&mut self, now: u64) {
+    /// Lets time pass: tries again, and fails the connects that have waited for too long. `now` is
+    /// in milliseconds.
+    pub(crate) fn tick_postponed(&mut self, now: u64) {
         self.connections.now = now;
+        if self.connections.freed.is_some() {
+            if !self.connections.expects_ep() {
+                self.connections.freed = None;
+            }
+            self.retry_postponed();
+        }
+        self.expire_postponed(now);
+    }
+
+    fn expire_postponed(&mut self, now: u64) {
         let timeout = u64::from(self.connections.timeout / 1000);
         while let Some((rail, _, since)) = self.connections.postponed.first().copied() {
             if now < since.saturating_add(timeout) {
@@ -240,14 +257,14 @@ impl KernelHome {
     }
 
     fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
-        let place = self.connections.address(rail.peer).copied();
-        let place = place.ok_or(Error::Unreachable)?;
+        let address = self.connections.address(rail.peer).copied();
+        let address = address.ok_or(Error::Unreachable)?;
         self.create_ep(rail).map_err(|_| Error::NoMemory)?;
         let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
         let timeout = self.connections.timeout;
         let begun = ep.connect(
-            &place.ip.into(),
-            place.port.into(),
+            &address.ip.into(),
+            address.port.into(),
             timeout,
             &hello.encode(),
         );

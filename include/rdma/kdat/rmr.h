@@ -43,7 +43,8 @@ DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
  * @ep: connected EP of the same PZ, to whose request queue the bind is posted
  * @cookie: cookie of the completion
  * @flags: completion flags, as of a DTO
- * @rmr_context: out: context for the peer's remote segments, 0 after an unbind; may be NULL
+ * @rmr_context: out: context for the peer's remote segments; 0 after an unbind, or on a
+ *               disconnected Endpoint, whose event says that the request was flushed; may be NULL
  *
  * Any request that is posted to @ep afterwards finds the context valid, so that the consumer can
  * send it to the peer at once. A context of an earlier bind ends with the call, as for

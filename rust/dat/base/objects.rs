@@ -55,8 +55,8 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     /// Subtype of INVALID_HANDLE for a handle that names no such object.
     const INVALID: Subtype;
 
-    /// Permits the consumer to free the object. After a success no use of the object begins, and it
-    /// is removed from the table, which is locked.
+    /// Permits the consumer to free the object. After a success no use of the object begins: it is
+    /// removed from the table, which is locked, or hidden.
     ///
     /// # Errors
     ///

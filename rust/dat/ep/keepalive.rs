@@ -146,7 +146,9 @@ impl Ep {
     #[cold]
     fn give_up_peer(self: &Arc<Self>) {
         self.drain_evds();
-        if self.inner.lock().peer_is_dead() {
+        let inner = self.inner.lock();
+        if inner.peer_is_dead() {
+            // Under the lock: a reset cancels it afterwards, if the connection is over.
             self.break_soon();
         }
     }

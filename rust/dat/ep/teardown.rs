@@ -113,9 +113,10 @@ impl Ep {
         self.hide_trace();
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, CONNECT>(self);
-        self.cancel_break();
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
+        // The work items before may ask for it.
+        self.cancel_break();
         self.release_parts();
     }
 

@@ -11,7 +11,7 @@ use crate::{
     sys::user::User, //
 };
 
-/// Endpoints whose DTOs report to an EVD.
+/// Passes completions to the Endpoints that have posted the DTOs.
 pub(in crate::dat) trait CompletionTarget: Send + Sync {
     /// Passes a completion to the Endpoint that posted the work request. `wr_id` names the
     /// Endpoint. The completion is dropped if the Endpoint was freed.

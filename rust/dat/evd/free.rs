@@ -21,7 +21,7 @@ impl Object for Evd {
     const KIND: HandleKind = HandleKind::Evd;
     const INVALID: Subtype = Subtype::InvalidHandleEvdRequest;
 
-    /// Checks whether the EVD is unused.
+    /// Checks that the EVD is unused.
     ///
     /// # Errors
     ///

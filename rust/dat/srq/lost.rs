@@ -43,8 +43,7 @@ impl Srq {
         if newest <= until && self.oldest_in_use() > newest {
             self.look_into_queue();
         }
-        // The members are read after `newest`. Both numbers can only grow, so the smaller one is
-        // safe.
+        // The members are read after `newest`. A receive of a member that joins later is newer.
         let number = self.inner.lock().receives.newest();
         let number = number.min(self.oldest_in_use());
         let mut next = Some(0);

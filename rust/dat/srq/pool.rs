@@ -67,7 +67,7 @@ impl Pools {
         self.serial
     }
 
-    /// Removes a user. Returns the pool if that was the last one.
+    /// Ends a use. Returns the pool if that was the last one.
     fn leave(&mut self, number: u64) -> Option<Pool> {
         let pool = self.list.get_mut(&number)?;
         pool.uses = pool.uses.saturating_sub(1);

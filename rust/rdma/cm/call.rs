@@ -168,13 +168,13 @@ impl CallOut {
         }
     }
 
-    /// Returns whether the call has begun less than [`ACCEPT_TIMEOUT_MS`] ago, and goes on.
+    /// Returns whether the call has begun less than [`UNINTERRUPTED_MS`] ago, and goes on.
     pub(super) fn has_just_begun(&self) -> bool {
         self.inner.lock().has_just_begun()
     }
 
     /// Interrupts the thread that makes the call, and prevents later calls. Waits
-    /// [`ACCEPT_TIMEOUT_MS`] at most for a call that has just begun.
+    /// [`UNINTERRUPTED_MS`] at most for a call that has just begun.
     ///
     /// Context: process; sleeps.
     pub(super) fn cancel_call(&self) {

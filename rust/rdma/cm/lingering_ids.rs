@@ -87,8 +87,8 @@ impl Entry {
 type EntryNode = RBTreeNode<u64, Entry>;
 type AccountNode = RBTreeNode<UserId, Account>;
 
-/// Lingering IDs of a user on a device, by the order in which they were added. Each has a node of
-/// its own, so no memory is allocated or freed with the lock held, which a worker of `rdma_cm`
+/// Lingering IDs of a user on a device, by the order in which they were added. Each ID has a node
+/// of its own, so no memory is allocated or freed with the lock held, which a worker of `rdma_cm`
 /// takes, too.
 struct Account {
     /// Number of connects and accepts without an outcome.
@@ -213,7 +213,13 @@ impl LingeringIds {
         if accounts.get(&user).is_none() {
             node.take().map(|node| accounts.insert(node));
         }
-        accounts.get_mut(&user).map(work).ok_or(ENOMEM)
+        match accounts.get_mut(&user) {
+            Some(account) => Ok(work(account)),
+            None => {
+                drop(guard);
+                Err(ENOMEM)
+            }
+        }
     }
 
     /// Reserves one call without an outcome for a user. This also limits the number of IDs that
@@ -339,7 +345,7 @@ impl LingeringIds {
 impl Handler for LingeringIds {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         // The owner dropped the ID before the peer had confirmed. The caller asks the peer once
-        // more to disconnect, whose answer is to come.
+        // more to disconnect. The peer will answer that.
         if matches!(event, Event::Established(..)) && !id.is_iwarp() {
             return;
         }

@@ -96,7 +96,7 @@ impl<W: ChainedWr> Chain<W> {
     /// Appends a request, and copies its segments, as many as it says. Returns `false` without
     /// room.
     fn append(&mut self, wr: W, list: &SgList) -> bool {
-        let (Some(place), Some(room)) = (
+        let (Some(element), Some(room)) = (
             self.requests.get_mut(self.len),
             self.segments.get_mut(self.len),
         ) else {
@@ -106,11 +106,11 @@ impl<W: ChainedWr> Chain<W> {
         let Some(room) = room.get_mut(..segments.len()) else {
             return false;
         };
-        for (place, segment) in room.iter_mut().zip(segments) {
-            place.write(*segment);
+        for (element, segment) in room.iter_mut().zip(segments) {
+            element.write(*segment);
         }
         // INVARIANT: This initialises one more request, and its segments.
-        place.write(wr);
+        element.write(wr);
         self.len = self.len.wrapping_add(1);
         true
     }
@@ -134,11 +134,11 @@ impl<W: ChainedWr> Chain<W> {
         if ret == 0 {
             return self.len;
         }
-        let place = self
+        let element = self
             .requests
             .iter()
             .position(|request| ptr::eq(request.as_ptr().cast(), bad));
-        place.unwrap_or(0)
+        element.unwrap_or(0)
     }
 }
 

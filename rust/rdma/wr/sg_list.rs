@@ -38,9 +38,9 @@ impl SgList {
 
     /// Adds a segment of memory that is registered with the key `lkey`.
     pub(crate) fn push(&mut self, addr: u64, length: u32, lkey: u32) -> Result {
-        let place = self.sge.get_mut(self.len).ok_or(EINVAL)?;
+        let element = self.sge.get_mut(self.len).ok_or(EINVAL)?;
         // INVARIANT: This initialises one more segment.
-        place.write(bindings::ib_sge { addr, length, lkey });
+        element.write(bindings::ib_sge { addr, length, lkey });
         self.len = self.len.wrapping_add(1);
         Ok(())
     }

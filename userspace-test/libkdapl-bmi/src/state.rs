@@ -202,8 +202,7 @@ impl State {
             return;
         }
         self.ticked = now;
-        self.home.expire_postponed();
-        self.home.retry_postponed();
+        self.home.tick_postponed();
         self.engine.tick(&mut self.home, now);
         self.settle();
         let Self { engine, home, .. } = self;

@@ -48,12 +48,14 @@ impl Rmr {
 
     /// Binds the region, by a request of `ep`, which completes with
     /// [`Event::RmrBind`](crate::Event::RmrBind). Returns the segment for the peer. An earlier one
-    /// is not valid any more.
+    /// is not valid any more. On a disconnected endpoint the event says that the request was
+    /// flushed, the context is 0, and the RMR stays as it was.
     ///
     /// # Errors
-    /// `INVALID_STATE` unless connected; `PROTECTION_VIOLATION` for a region or an endpoint of
-    /// another zone, or a part outside of the region; `PRIVILEGES_VIOLATION` for a privilege that
-    /// the region lacks for its own side; `LENGTH_ERROR` for more pages than the device can bind.
+    /// `INVALID_STATE` unless connected or disconnected; `PROTECTION_VIOLATION` for a region or an
+    /// endpoint of another zone, or a part outside of the region; `PRIVILEGES_VIOLATION` for a
+    /// privilege that the region lacks for its own side; `LENGTH_ERROR` for more pages than the
+    /// device can bind.
     pub fn bind(
         &self,
         ep: &Ep,
@@ -75,10 +77,11 @@ impl Rmr {
         Ok(Segment { context: message.rmr_context, ..to.segment })
     }
 
-    /// Unbinds the region, by a request of `ep`. Its segment is not valid any more.
+    /// Unbinds the region, by a request of `ep`. Its segment is not valid any more, unless the
+    /// event says that the request was flushed.
     ///
     /// # Errors
-    /// `INVALID_STATE` unless connected.
+    /// `INVALID_STATE` unless connected or disconnected.
     pub fn unbind(&self, ep: &Ep, cookie: u64, flags: CompletionFlags) -> Result<()> {
         let mut message = kdapl_rmr_bind {
             handle: self.handle().0,

@@ -21,7 +21,8 @@ struct kdapl_rmr_create {
 /**
  * struct kdapl_rmr_bind - KDAPL_RMR_BIND: open a part of an LMR to the peers of its PZ
  * @hdr: header
- * @rmr_context: out: context for the peer's remote segments; 0 after an unbind
+ * @rmr_context: out: context for the peer's remote segments; 0 after an unbind, or on a
+ *         disconnected EP, whose event says that the request was flushed
  * @pad: 0
  * @handle: in: RMR
  * @lmr: in: LMR in the PZ of the RMR; ignored if @segment.length is 0

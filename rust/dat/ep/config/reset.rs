@@ -59,9 +59,10 @@ impl Ep {
         self.end_life(&mut past_lives);
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
-        self.cancel_break();
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
+        // The work items before may ask for it.
+        self.cancel_break();
         self.become_unconnected()?;
         drop(past_lives);
         self.unless_removed()

@@ -59,7 +59,7 @@ impl Ep {
         self.break_after(0);
     }
 
-    /// Ends the connection as broken after a delay, or earlier if another call says so.
+    /// Ends the connection as broken after a delay, or after a shorter one of another call.
     fn break_after(self: &Arc<Self>, milliseconds: u32) {
         let enqueue = |milliseconds| {
             let delay = msecs_to_jiffies(milliseconds);

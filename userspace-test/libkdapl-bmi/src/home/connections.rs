@@ -32,7 +32,7 @@ pub(crate) struct Connections {
     postponed: VecDeque<(RailId, Hello, Instant)>,
     /// An Endpoint is wanted: an idle session has to be given up.
     short: bool,
-    /// When an Endpoint was freed last.
+    /// When an Endpoint was freed last; `None` if that is long ago.
     freed: Option<Instant>,
     /// Receives and requests of an Endpoint.
     receives: u32,
@@ -58,6 +58,12 @@ impl Connections {
     pub(super) fn ep(&self, rail: RailId) -> Option<&Ep> {
         let handle = self.by_rail.get(&rail)?;
         Some(&self.by_ep.get(handle)?.ep)
+    }
+
+    /// Returns whether an Endpoint that was freed may still count, so that another one may be had
+    /// soon.
+    fn expects_ep(&self) -> bool {
+        self.freed.is_some_and(|freed| freed.elapsed() < RELEASE)
     }
 
     /// Returns the rail and the Endpoint with a handle.
@@ -125,12 +131,12 @@ impl DatHome {
     }
 
     /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
-    pub(crate) fn retry_postponed(&mut self) {
+    fn retry_postponed(&mut self) {
         let Some(&(rail, hello, _)) = self.connections.postponed.front() else { return };
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
             self.free_ep(rail);
-            self.connections.short = true;
+            self.connections.short = !self.connections.expects_ep();
             return;
         }
         self.connections.postponed.pop_front();
@@ -147,7 +153,7 @@ impl DatHome {
     /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
     /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {
-        if self.connections.freed.is_some_and(|freed| freed.elapsed() < RELEASE) {
+        if self.connections.expects_ep() {
             return;
         }
         if let Some((rail, ..)) = self.connections.postponed.pop_back() {
@@ -155,8 +161,18 @@ impl DatHome {
         }
     }
 
-    /// Fails the connects that have waited for too long.
-    pub(crate) fn expire_postponed(&mut self) {
+    /// Lets time pass: tries again, and fails the connects that have waited for too long.
+    pub(crate) fn tick_postponed(&mut self) {
+        if let Some(freed) = self.connections.freed {
+            if freed.elapsed() >= RELEASE {
+                self.connections.freed = None;
+            }
+            self.retry_postponed();
+        }
+        self.expire_postponed();
+    }
+
+    fn expire_postponed(&mut self) {
         while let Some((_, _, since)) = self.connections.postponed.front() {
             if since.elapsed() < self.connections.timeout {
                 return;

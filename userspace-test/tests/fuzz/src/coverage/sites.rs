@@ -43,7 +43,7 @@ impl Sites {
         // Each counter has an address and a word of flags.
         let mut sites = vec![None; (table.size() / 16) as usize];
         for (at, relocation) in table.relocations() {
-            let Some(place) = sites.get_mut((at / 16) as usize) else { continue };
+            let Some(slot) = sites.get_mut((at / 16) as usize) else { continue };
             let (section, base) = match relocation.target() {
                 RelocationTarget::Symbol(index) => {
                     let symbol = file.symbol_by_index(index)?;
@@ -54,7 +54,7 @@ impl Sites {
             };
             let address = base.wrapping_add_signed(relocation.addend());
             let Some(section) = section else { continue };
-            *place = site(&functions, section, address).map(|site| ((section.0, address), site));
+            *slot = site(&functions, section, address).map(|site| ((section.0, address), site));
         }
         mark_panics(&file, &mut sites);
         let unknown = Site { function: "?".into(), file: "?".into(), address: 0, panics: false };
@@ -69,9 +69,9 @@ type Address = (usize, u64);
 
 /// Marks the last branch before each reference to a panic of the core crate.
 fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Address, Site)>]) {
-    let mut by_place = BTreeMap::new();
-    for (place, site) in sites.iter_mut().flatten() {
-        by_place.insert(*place, site);
+    let mut by_address = BTreeMap::new();
+    for (slot, site) in sites.iter_mut().flatten() {
+        by_address.insert(*slot, site);
     }
     for section in file.sections() {
         for (at, relocation) in section.relocations() {
@@ -81,7 +81,7 @@ fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Address, Site)>]) {
                 continue;
             }
             let index = section.index().0;
-            if let Some((_, site)) = by_place.range_mut((index, 0)..=(index, at)).next_back() {
+            if let Some((_, site)) = by_address.range_mut((index, 0)..=(index, at)).next_back() {
                 site.panics = true;
             }
         }

@@ -274,7 +274,8 @@ fn disconnected(context: &Context) -> Result<()> {
     connection(&context.next(&server.connect)?, ConnectionEvent::Disconnected)?;
     same("state", server.ep.query()?.state, EpState::Disconnected)?;
     let part = part(&scene.lmr, 0, 100, BOTH);
-    scene.rmr.bind(&server.ep, &part, 5, CompletionFlags::default())?;
+    let bound = scene.rmr.bind(&server.ep, &part, 5, CompletionFlags::default())?;
+    same("context", bound.context, 0)?;
     match context.next(&server.request)? {
         Event::RmrBind { cookie: 5, status: DtoStatus::Flushed, .. } => {}
         other => bail!("expected a flushed bind, got {other}"),
