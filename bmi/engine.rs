@@ -17,6 +17,7 @@
 //! | `pump.rs`, `transfer.rs` | messages and RDMA to peers |
 //! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
+//! | `shortage.rs` | connects that wait for Endpoints |
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
 //! | `home.rs` | what the home does for the engine |
@@ -42,6 +43,7 @@ mod post;
 mod pump;
 mod ranges;
 mod session;
+mod shortage;
 mod table;
 mod take;
 mod transfer;
@@ -86,6 +88,7 @@ pub(crate) use self::{
         Pieces, //
     },
     ranges::Ranges,
+    shortage::Shortage,
     table::{
         Entry,
         Key,

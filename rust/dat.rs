@@ -42,7 +42,7 @@
 //! | `Pending::work` | mutex | the wait of a command of io_uring, also while it runs |
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
-//! | `FastLmr::dropped` | mutex | the resources of an LMR that requests register, during their drop |
+//! | `FastLmr::dropped` | mutex | resources of an LMR that requests register, during their drop |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Ep::old_qp` | mutex | the queue pair that a reset is destroying |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |

@@ -236,7 +236,7 @@ impl State {
                     self.pass_on(report);
                 }
             }
-            if !self.home.take_short() {
+            if !self.home.connections.shortage.take() {
                 return;
             }
             if !self.engine.give_up_idle(&mut Step::new(&mut self.home)) {

@@ -119,21 +119,24 @@ impl Queue {
             };
             return match connection {
                 Connection::Established => Ok(()),
-                Connection::PeerRejected => {
-                    let mut data = [0; 4];
-                    ep.private_data(&mut data)?;
-                    let status = Reject::parse(&data).map_or(0, |reject| reject as u16);
-                    let number = self.number;
-                    dev_err!(
-                        ctrl.device(),
-                        "queue {number} was rejected: status {status}\n"
-                    );
-                    Err(errno(bindings::ECONNREFUSED))
-                }
+                Connection::PeerRejected => self.log_rejection(ctrl, ep),
                 Connection::TimedOut => Err(ETIMEDOUT),
                 _ => Err(errno(bindings::ECONNRESET)),
             };
         }
+    }
+
+    /// Logs the reason of a rejection. Returns `ECONNREFUSED`.
+    fn log_rejection(&self, ctrl: &Controller<Host>, ep: &Ep) -> Result {
+        let mut data = [0; 4];
+        ep.private_data(&mut data)?;
+        let status = Reject::parse(&data).map_or(0, |reject| reject as u16);
+        let number = self.number;
+        dev_err!(
+            ctrl.device(),
+            "queue {number} was rejected: status {status}\n"
+        );
+        Err(errno(bindings::ECONNREFUSED))
     }
 
     /// Connects the queue to the controller, which does not accept commands but Connect yet.

@@ -67,12 +67,14 @@ pub(super) use self::{
 };
 
 use self::{
-    config::QpParts,
+    config::{
+        distinct,
+        QpParts, //
+    },
     connect::{
         Addresses,
         Attempt,
-        Connection,
-        Target, //
+        Connection, //
     },
     data::{
         receive_slots,

@@ -17,7 +17,8 @@ use crate::{
         Error,
         Hello,
         PeerId,
-        RailId, //
+        RailId,
+        Shortage, //
     },
     options::Options,
     storage::extend, //
@@ -36,10 +37,6 @@ use kernel::{
 /// Bytes of private data on each transport.
 pub(crate) const PRIVATE_DATA: usize = 64;
 
-/// Milliseconds in which the kernel may still count an Endpoint that was freed. Its queue pair
-/// lives until the peer has answered.
-const RELEASE_MS: u64 = 5_000;
-
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
     /// Endpoints and their rails, in the order of the Endpoints' identities.
@@ -54,10 +51,7 @@ pub(crate) struct Connections {
     requests: u32,
     /// Segments of a message.
     segments: u32,
-    /// An Endpoint is wanted: an idle session has to be given up.
-    short: bool,
-    /// Milliseconds at the tick before an Endpoint was freed last; `None` if that is long ago.
-    freed: Option<u64>,
+    pub(crate) shortage: Shortage,
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: KVVec<(RailId, Hello, u64)>,
     /// Milliseconds at the last tick.
@@ -74,18 +68,10 @@ impl Connections {
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
             segments: options.segments(),
-            short: false,
-            freed: None,
+            shortage: Shortage::default(),
             postponed: KVVec::new(),
             now: 0,
         }
-    }
-
-    /// Returns whether an Endpoint that was freed may still count, so that another one may be had
-    /// soon.
-    fn expects_ep(&self) -> bool {
-        let since = |freed: u64| self.now.saturating_sub(freed);
-        self.freed.is_some_and(|freed| since(freed) < RELEASE_MS)
     }
 
     pub(super) fn make_room(&mut self, peers: usize) -> Result<(), AllocError> {
@@ -138,7 +124,7 @@ impl Connections {
 
     /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
     fn postpone(&mut self, rail: RailId, hello: &Hello) -> bool {
-        self.short = true;
+        self.shortage.begin();
         let connect = (rail, *hello, self.now);
         self.postponed.push(connect, GFP_KERNEL).is_ok()
     }
@@ -150,8 +136,8 @@ impl Connections {
 
     /// Sets the address of a peer; `None` for one that was freed.
     pub(crate) fn set_address(&mut self, peer: PeerId, address: Option<PeerAddress>) {
-        if let Some(place) = self.addresses.get_mut(peer.0.index() as usize) {
-            *place = address;
+        if let Some(slot) = self.addresses.get_mut(peer.0.index() as usize) {
+            *slot = address;
         }
     }
 }
@@ -207,7 +193,7 @@ impl KernelHome {
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
             self.free_ep(rail);
-            self.connections.short = !self.connections.expects_ep();
+            self.connections.shortage.go_on(self.connections.now);
             return;
         }
         let _ = self.connections.postponed.remove(0);
@@ -216,15 +202,10 @@ impl KernelHome {
         }
     }
 
-    /// Returns whether an idle session has to be given up, since Endpoints are short.
-    pub(crate) fn take_short(&mut self) -> bool {
-        core::mem::take(&mut self.connections.short)
-    }
-
     /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
     /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {
-        if self.connections.expects_ep() {
+        if self.connections.shortage.expects_ep(self.connections.now) {
             return;
         }
         if let Some((rail, ..)) = self.connections.postponed.pop() {
@@ -236,10 +217,7 @@ impl KernelHome {
     /// in milliseconds.
     pub(crate) fn tick_postponed(&mut self, now: u64) {
         self.connections.now = now;
-        if self.connections.freed.is_some() {
-            if !self.connections.expects_ep() {
-                self.connections.freed = None;
-            }
+        if self.connections.shortage.tick(now) {
             self.retry_postponed();
         }
         self.expire_postponed(now);
@@ -286,7 +264,7 @@ impl KernelHome {
         };
         if accepted.is_err() {
             // The peer may have given up. The next one may find an Endpoint.
-            self.connections.short = true;
+            self.connections.shortage.begin();
             self.close_rail(rail, Some(Error::NoMemory));
         }
     }
@@ -349,7 +327,7 @@ impl KernelHome {
             _ => None,
         };
         self.close_rail(rail, reason);
-        self.connections.freed = Some(self.connections.now);
+        self.connections.shortage.ep_was_freed(self.connections.now);
         self.retry_postponed();
     }
 

@@ -25,4 +25,7 @@ pub(crate) use self::{
 
 pub(in crate::dat) use self::parts::Parts;
 
-pub(super) use self::parts::QpParts;
+pub(super) use self::parts::{
+    distinct,
+    QpParts, //
+};

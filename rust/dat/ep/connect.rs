@@ -21,8 +21,7 @@ pub(super) use self::{
     connection::{
         Addresses,
         Attempt,
-        Connection,
-        Target, //
+        Connection, //
     },
     held_receives::HeldQueue, //
 };

@@ -12,6 +12,7 @@ pub(in crate::dat) use self::stop::flush_freed;
 
 use super::{
     connect::HeldQueue,
+    distinct,
     Ep,
     Kept,
     Named,
@@ -37,14 +38,15 @@ use crate::{
             Network,
             Phase, //
         },
-        handle::{
-            PerDirection,
-            LIVES, //
-        },
+        handle::LIVES,
         requests::Requests, //
     },
     rdma::qp,
-    sys::{memcg::Payer, user::ChargedArray, workqueue::cancel_delayed_sync},
+    sys::{
+        memcg::Payer,
+        user::ChargedArray,
+        workqueue::cancel_delayed_sync, //
+    },
 };
 use kernel::{
     sync::ArcBorrow,
@@ -112,12 +114,19 @@ impl Ep {
         drop(freeing);
         self.hide_trace();
         // The QP is destroyed, so no failure of it starts these timers again.
+        self.cancel_timers();
+        self.release_parts();
+    }
+
+    /// Cancels the timers of a connection, and waits for those that run.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn cancel_timers(self: &Arc<Self>) {
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
-        // The work items before may ask for it.
+        // The others may break the connection.
         self.cancel_break();
-        self.release_parts();
     }
 
     /// Releases the objects and the memory of a freed Endpoint whose QP is destroyed. An RMR that
@@ -245,11 +254,8 @@ impl Ep {
             let evds = inner.phase.is_connected().then(|| inner.parts.dto_evds());
             evds.flatten()
         };
-        if let Some(PerDirection { requests, receives }) = evds {
-            receives.queue_pump();
-            if !Arc::ptr_eq(&receives, &requests) {
-                requests.queue_pump();
-            }
+        if let Some(evds) = evds {
+            distinct(&evds).for_each(|evd| evd.queue_pump());
         }
     }
 

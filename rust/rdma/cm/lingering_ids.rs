@@ -29,6 +29,7 @@ use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     rbtree::{
+        self,
         RBTree,
         RBTreeNode,
         RBTreeNodeReservation, //
@@ -206,20 +207,13 @@ impl LingeringIds {
             return Ok(work(account));
         }
         // Another thread may create the account meanwhile. The guard is dropped before the node.
-        let node = RBTreeNode::new(user, Account::new(), GFP_KERNEL)?;
-        let mut node = Some(node);
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut guard = self.accounts.lock();
         let accounts = (*guard).as_mut().ok_or(ENODEV)?;
-        if accounts.get(&user).is_none() {
-            node.take().map(|node| accounts.insert(node));
-        }
-        match accounts.get_mut(&user) {
-            Some(account) => Ok(work(account)),
-            None => {
-                drop(guard);
-                Err(ENOMEM)
-            }
-        }
+        Ok(work(match accounts.entry(user) {
+            rbtree::Entry::Occupied(account) => account.into_mut(),
+            rbtree::Entry::Vacant(vacant) => vacant.insert(Account::new(), node),
+        }))
     }
 
     /// Reserves one call without an outcome for a user. This also limits the number of IDs that

@@ -156,7 +156,7 @@ impl State {
             while let Some(report) = self.home.reports.pop_front() {
                 self.report(report);
             }
-            if !self.home.take_short() {
+            if !self.home.connections.shortage.take() {
                 return;
             }
             if !self.engine.give_up_idle(&mut self.home) {

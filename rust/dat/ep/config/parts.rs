@@ -20,6 +20,15 @@ use crate::{
     },
 };
 
+/// Returns the EVDs of receives and of requests, once if they are the same.
+pub(in crate::dat::ep) fn distinct(
+    evds: &PerDirection<Arc<Evd>>,
+) -> impl Iterator<Item = &Arc<Evd>> {
+    let PerDirection { requests, receives } = evds;
+    let other = (!Arc::ptr_eq(receives, requests)).then_some(requests);
+    [Some(receives), other].into_iter().flatten()
+}
+
 /// Handles of the objects that an Endpoint uses; 0 for DAT_HANDLE_NULL.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Handles {

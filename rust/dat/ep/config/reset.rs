@@ -10,10 +10,7 @@ use crate::{
             Connection,
             Ep,
             PastLives,
-            Shares,
-            CONNECT,
-            LAST_RECEIVE,
-            PEER_DISCONNECT, //
+            Shares, //
         },
         prelude::*, //
     },
@@ -22,10 +19,7 @@ use crate::{
         Call,
         Phase, //
     },
-    sys::{
-        memcg::Payer,
-        workqueue::cancel_delayed_sync, //
-    },
+    sys::memcg::Payer,
 };
 
 impl Ep {
@@ -58,11 +52,7 @@ impl Ep {
         self.may_begin_life(&mut past_lives)?;
         self.end_life(&mut past_lives);
         // Timers of the old connection must not end the next one.
-        cancel_delayed_sync::<_, CONNECT>(self);
-        cancel_delayed_sync::<_, LAST_RECEIVE>(self);
-        cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
-        // The work items before may ask for it.
-        self.cancel_break();
+        self.cancel_timers();
         self.become_unconnected()?;
         drop(past_lives);
         self.unless_removed()

@@ -9,8 +9,7 @@ use crate::{
         ep::{
             Addresses,
             Connection,
-            Ep,
-            Target, //
+            Ep, //
         },
         prelude::*, //
     },
@@ -78,10 +77,7 @@ impl Ep {
                 local,
                 remote,
                 remote_qual: remote.port().into(),
-                target: Some(Target {
-                    address: remote,
-                    conn_qual,
-                }),
+                dup_qual: Some(conn_qual),
             },
             is_passive: true,
             ..Connection::none(local)

@@ -25,7 +25,6 @@ use crate::{
             Ep,
             PendingEffects,
             Qos,
-            Target,
             CONNECT, //
         },
         prelude::*, //
@@ -143,10 +142,7 @@ impl Ep {
                 local,
                 remote,
                 remote_qual: conn_qual,
-                target: Some(Target {
-                    address: remote,
-                    conn_qual,
-                }),
+                dup_qual: Some(conn_qual),
             },
             attempt: Attempt::new(data, connect.deadline, connect.qos),
             gate: connect.gate,
@@ -226,14 +222,15 @@ impl Ep {
     /// - INVALID_STATE with the subtype of `other`'s state unless `other` is connected.
     /// - Errors of [`Ep::connect`].
     pub(crate) fn dup_connect(self: &Arc<Self>, other: &Self, connect: Connect) -> DatResult {
-        let target = {
+        let (remote, conn_qual) = {
             let inner = other.inner.lock();
-            match (inner.phase, inner.connection.addresses.target) {
-                (Phase::Connected(_), Some(target)) => target,
+            let addresses = &inner.connection.addresses;
+            match (inner.phase, addresses.dup_qual) {
+                (Phase::Connected(_), Some(conn_qual)) => (addresses.remote, conn_qual),
                 (phase, _) => return Err(phase.invalid_state_error()),
             }
         };
-        self.connect(target.address, target.conn_qual, connect)
+        self.connect(remote, conn_qual, connect)
     }
 
     /// Implements `dat_ep_common_connect`: connects to the Common Service Point at an address.

@@ -24,20 +24,15 @@ use crate::{
     },
 };
 
-/// Destination of a connection, which `dat_ep_dup_connect` connects another Endpoint to.
-#[derive(Clone, Copy)]
-pub(in crate::dat::ep) struct Target {
-    pub(in crate::dat::ep) address: SockAddr,
-    pub(in crate::dat::ep) conn_qual: u64,
-}
-
 /// Addresses of a connection.
 pub(in crate::dat::ep) struct Addresses {
     pub(in crate::dat::ep) local: SockAddr,
     pub(in crate::dat::ep) remote: SockAddr,
     /// Connection qualifier of the connect call, or port of the peer whose request was accepted.
     pub(in crate::dat::ep) remote_qual: u64,
-    pub(in crate::dat::ep) target: Option<Target>,
+    /// Connection qualifier at the peer's address to which `dat_ep_dup_connect` connects another
+    /// Endpoint.
+    pub(in crate::dat::ep) dup_qual: Option<u64>,
 }
 
 impl Addresses {
@@ -47,7 +42,7 @@ impl Addresses {
             local,
             remote: SockAddr::default(),
             remote_qual: 0,
-            target: None,
+            dup_qual: None,
         }
     }
 }

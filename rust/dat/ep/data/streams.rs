@@ -32,8 +32,8 @@ use crate::{
         completion::WakeMode,
         handle::{
             Direction,
-            Handle, //
-            PerDirection,
+            Handle,
+            PerDirection, //
         },
     },
     rdma::{

@@ -72,7 +72,7 @@ impl Ep {
     /// Forgets the failures of a queue pair that was destroyed.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat::ep) fn cancel_break(self: &Arc<Self>) {
+    pub(super) fn cancel_break(self: &Arc<Self>) {
         cancel_delayed_sync::<_, FAILURE>(self);
         self.failure_delay.end();
     }

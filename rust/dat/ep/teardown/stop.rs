@@ -9,6 +9,7 @@
 //! working device milliseconds. The wait for another one is limited.
 
 use super::super::{
+    distinct,
     Ep,
     EpQp,
     Inner,
@@ -206,10 +207,9 @@ impl Ep {
     ///
     /// [`Evd::drain_fully`]: crate::dat::evd::Evd::drain_fully
     pub(in crate::dat) fn drain_evds_fully(&self, payer: Payer<'_>) {
-        if let Some(PerDirection { requests, receives }) = self.dto_evds() {
-            receives.drain_fully(payer);
-            if !Arc::ptr_eq(&receives, &requests) {
-                requests.drain_fully(payer);
+        if let Some(evds) = self.dto_evds() {
+            for evd in distinct(&evds) {
+                evd.drain_fully(payer);
             }
         }
     }
@@ -238,16 +238,13 @@ impl Ep {
             let inner = self.inner.lock();
             (inner.unfinished(), inner.life, inner.parts.dto_evds())
         };
-        let (Some(PerDirection { requests, receives }), 1..) = (evds, unfinished) else {
+        let (Some(evds), 1..) = (evds, unfinished) else {
             return unfinished;
         };
         let is_mine = |completion: &Wc| self.has_posted(completion, life);
         // Read after the slots: a completion that leaves the spill meanwhile counts as not polled.
-        let mut polled = receives.count_spilled(is_mine);
-        if !Arc::ptr_eq(&receives, &requests) {
-            polled = polled.saturating_add(requests.count_spilled(is_mine));
-        }
-        unfinished.saturating_sub(polled)
+        let polled = distinct(&evds).map(|evd| evd.count_spilled(is_mine));
+        unfinished.saturating_sub(polled.fold(0, u32::saturating_add))
     }
 
     /// Returns whether a completion is that of a DTO of this life, in a slot of the Endpoint.

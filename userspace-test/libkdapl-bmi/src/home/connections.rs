@@ -3,7 +3,7 @@
 
 use super::binds::REQUESTS;
 use super::{DatHome, Report};
-use crate::bmi::engine::{reason_of, rejection, Close, Error, Hello, PeerId, RailId};
+use crate::bmi::engine::{reason_of, rejection, Close, Error, Hello, PeerId, RailId, Shortage};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
 use rustc_hash::FxHashMap;
@@ -17,10 +17,6 @@ struct Connection {
     ep: Ep,
 }
 
-/// Time in which the kernel may still count an Endpoint that was freed. Its queue pair lives until
-/// the peer has answered.
-const RELEASE: Duration = Duration::from_secs(5);
-
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
     by_rail: FxHashMap<RailId, Handle>,
@@ -30,10 +26,8 @@ pub(crate) struct Connections {
     timeout: Duration,
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: VecDeque<(RailId, Hello, Instant)>,
-    /// An Endpoint is wanted: an idle session has to be given up.
-    short: bool,
-    /// When an Endpoint was freed last; `None` if that is long ago.
-    freed: Option<Instant>,
+    pub(crate) shortage: Shortage,
+    started: Instant,
     /// Receives and requests of an Endpoint.
     receives: u32,
     requests: u32,
@@ -47,8 +41,8 @@ impl Connections {
             addresses: FxHashMap::default(),
             timeout: options.connect_timeout,
             postponed: VecDeque::new(),
-            short: false,
-            freed: None,
+            shortage: Shortage::default(),
+            started: Instant::now(),
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
         }
@@ -60,10 +54,9 @@ impl Connections {
         Some(&self.by_ep.get(handle)?.ep)
     }
 
-    /// Returns whether an Endpoint that was freed may still count, so that another one may be had
-    /// soon.
-    fn expects_ep(&self) -> bool {
-        self.freed.is_some_and(|freed| freed.elapsed() < RELEASE)
+    /// Returns the time in milliseconds.
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
     }
 
     /// Returns the rail and the Endpoint with a handle.
@@ -124,7 +117,7 @@ impl DatHome {
             Err(Error::NoMemory) => {
                 self.free_ep(rail);
                 self.connections.postponed.push_back((rail, *hello, Instant::now()));
-                self.connections.short = true;
+                self.connections.shortage.begin();
             }
             Err(error) => self.close_rail(rail, Some(error)),
         }
@@ -136,7 +129,7 @@ impl DatHome {
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
             self.free_ep(rail);
-            self.connections.short = !self.connections.expects_ep();
+            self.connections.shortage.go_on(self.connections.now());
             return;
         }
         self.connections.postponed.pop_front();
@@ -145,15 +138,10 @@ impl DatHome {
         }
     }
 
-    /// Returns whether an idle session has to be given up, since Endpoints are short.
-    pub(crate) fn take_short(&mut self) -> bool {
-        std::mem::take(&mut self.connections.short)
-    }
-
     /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
     /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {
-        if self.connections.expects_ep() {
+        if self.connections.shortage.expects_ep(self.connections.now()) {
             return;
         }
         if let Some((rail, ..)) = self.connections.postponed.pop_back() {
@@ -163,10 +151,8 @@ impl DatHome {
 
     /// Lets time pass: tries again, and fails the connects that have waited for too long.
     pub(crate) fn tick_postponed(&mut self) {
-        if let Some(freed) = self.connections.freed {
-            if freed.elapsed() >= RELEASE {
-                self.connections.freed = None;
-            }
+        let now = self.connections.now();
+        if self.connections.shortage.tick(now) {
             self.retry_postponed();
         }
         self.expire_postponed();
@@ -208,7 +194,7 @@ impl DatHome {
         if accepted.is_err() {
             // The peer may have given up. The next one may find an Endpoint.
             let _ = cr.reject(&rejection());
-            self.connections.short = true;
+            self.connections.shortage.begin();
             self.close_rail(rail, Some(Error::NoMemory));
         }
     }
@@ -251,7 +237,7 @@ impl DatHome {
             event => reason(event),
         };
         self.close_rail(rail, reason);
-        self.connections.freed = Some(Instant::now());
+        self.connections.shortage.ep_was_freed(self.connections.now());
         self.retry_postponed();
     }
 }

@@ -14,4 +14,5 @@ mod parts;
 mod random;
 mod requests;
 mod sessions;
+mod shortage;
 mod wire;

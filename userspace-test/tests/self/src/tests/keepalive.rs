@@ -54,11 +54,17 @@ fn pair_of(context: &Context, shape: Shape) -> Result<Pair> {
     Ok(pair)
 }
 
-fn dead_peer(context: &Context) -> Result<()> {
+/// Skips the test unless one of two hosts can fall silent, and the other one notices that.
+fn silent_hosts(context: &Context) -> Result<()> {
     two_hosts(context)?;
     if context.client.is_siw() {
         return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
     }
+    Ok(())
+}
+
+fn dead_peer(context: &Context) -> Result<()> {
+    silent_hosts(context)?;
     let pair = pair(context)?;
     let _silence = PacketsDropped::new(context)?;
     let start = Instant::now();
@@ -74,10 +80,7 @@ fn dead_peer(context: &Context) -> Result<()> {
 }
 
 fn dead_peer_after_silent_requests(context: &Context) -> Result<()> {
-    two_hosts(context)?;
-    if context.client.is_siw() {
-        return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
-    }
+    silent_hosts(context)?;
     let pair = pair(context)?;
     let (client, server) = (&pair.client, &pair.server);
     client.lmr.buffer().write(0, &[7]);
@@ -96,10 +99,7 @@ fn dead_peer_after_silent_requests(context: &Context) -> Result<()> {
 /// The first flushed receive alone would leave `rdma_cm` a second to report another end. The failed
 /// probe tells that there will be none. It fails before the keepalive gives the peer up.
 fn dead_peer_with_receives(context: &Context) -> Result<()> {
-    two_hosts(context)?;
-    if context.client.is_siw() {
-        return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
-    }
+    silent_hosts(context)?;
     let _operations = RecordedOperations::new(256)?;
     let pair = pair_of(context, Shape { peer_timeout_ms: 1_000, keepalive_ms: 30_000, ..SHAPE })?;
     let client = &pair.client;

@@ -70,29 +70,32 @@ struct EpFile {
     operations: Vec<Told>,
 }
 
-/// Parses a line that begins with a time in brackets.
-fn timed(line: &str) -> Result<Told> {
+/// Splits a line that begins with a time in brackets.
+fn stamped(line: &str) -> Result<(Duration, &str)> {
     let (time, rest) = line
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("] "))
         .with_context(|| format!("no time: {line}"))?;
     let (seconds, nanoseconds) = time.split_once('.').context("no dot in the time")?;
     ensure!(nanoseconds.len() == 9, "{time}");
-    ensure!(seconds.parse::<u64>().is_ok() && nanoseconds.parse::<u32>().is_ok(), "{time}");
+    let time =
+        (seconds.parse().ok().zip(nanoseconds.parse().ok())).with_context(|| time.to_string())?;
+    Ok((Duration::new(time.0, time.1), rest))
+}
+
+/// Parses a line that begins with a time in brackets.
+fn timed(line: &str) -> Result<Told> {
+    let (_, rest) = stamped(line)?;
     Told::parse(rest).with_context(|| format!("strange: {line}"))
 }
 
 /// Returns the recorded operations of an endpoint that begin with a text, with the time of each.
 pub(super) fn operations(ep: &Ep, beginning: &str) -> Result<Vec<(Duration, String)>> {
     let text = fs::read_to_string(file(ep))?;
-    let timed = |line: &str| {
-        let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
-        let (seconds, nanoseconds) = time.split_once('.')?;
-        let time = Duration::new(seconds.parse().ok()?, nanoseconds.parse().ok()?);
-        rest.starts_with(beginning).then(|| (time, rest.to_string()))
-    };
     let (_, operations) = text.split_once("\nthe last ").context("the file has no operations")?;
-    Ok(operations.lines().filter_map(timed).collect())
+    let stamped = operations.lines().skip(1).map(stamped);
+    let all = stamped.map(|line| line.map(|(time, rest)| (time, rest.to_string())));
+    all.filter(|line| line.as_ref().map_or(true, |(_, rest)| rest.starts_with(beginning))).collect()
 }
 
 impl EpFile {
