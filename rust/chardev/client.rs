@@ -70,14 +70,13 @@ impl Client {
     }
 
     /// Charges one object with this many kilobytes to the user that has opened the IA of the file.
-    /// `None` without an IA.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` above the user's limits.
-    pub(super) fn hold_object(&self, kilobytes: u32) -> Result<Option<[FixedCharge; 2]>> {
+    /// `EAGAIN` above the user's limits, `ENODEV` if the IA was closed meanwhile.
+    pub(super) fn hold_object(&self, kilobytes: u32) -> Result<[FixedCharge; 2]> {
         let ia = self.ia.lock().clone();
-        ia.map(|ia| ia.hold_object(kilobytes)).transpose()
+        ia.ok_or(ENODEV)?.hold_object(kilobytes)
     }
 
     /// Returns the object with this handle. The lock keeps the IA meanwhile, which is cheaper than

@@ -102,7 +102,10 @@ use crate::{
         atomic::AtomicBool,
         ring, //
     },
-    sys::census::Counted,
+    sys::{
+        census::Counted,
+        user::FixedCharge, //
+    },
 };
 use kernel::{
     sync::Mutex,
@@ -141,6 +144,7 @@ pub(crate) struct Evd {
     /// The EVD was freed. It is in the table until no upcall is in progress.
     is_freed: AtomicBool,
     _counted: Counted,
+    _memory: FixedCharge,
 }
 
 impl Evd {

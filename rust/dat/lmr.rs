@@ -61,9 +61,12 @@ use crate::{
         },
         mr::Mr, //
     },
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        process::AddressSpace,
     },
 };
 use kernel::{
@@ -117,8 +120,14 @@ pub(crate) struct Lmr {
 
 /// MR of an LMR.
 enum MrKind {
-    Process { _mr: Mr },
-    Kernel { _region: Arc<FastMr> },
+    /// Over the memory of a process, which has this address space.
+    Process {
+        _mr: Mr,
+        space: AddressSpace,
+    },
+    Kernel {
+        _region: Arc<FastMr>,
+    },
 }
 
 /// Resources of an LMR. Dropped in this order.
@@ -167,6 +176,7 @@ impl Lmr {
         if privileges & privilege::REMOTE_ATOMIC != 0 && !has_atomics {
             return Err(Kind::ModelNotSupported.into());
         }
+        let space = AddressSpace::current().ok_or(Kind::ModelNotSupported)?;
         let mr = Mr::register_user(pz.pd()?, address, length, access)
             .map_err(registration_error)?
             .ok_or(Kind::ModelNotSupported)?;
@@ -179,7 +189,7 @@ impl Lmr {
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        let registration = MrKind::Process { _mr: mr };
+        let registration = MrKind::Process { _mr: mr, space };
         Self::build(regions, param, pz, Some(registration), Memory::Registered)
     }
 
@@ -333,6 +343,14 @@ impl Drop for Backing {
 }
 
 impl Backing {
+    /// Returns whether the memory is at the same addresses in the calling process.
+    fn is_of_caller(&self) -> bool {
+        match &self.registration {
+            Some(MrKind::Process { space, .. }) => space.is_current(),
+            Some(MrKind::Kernel { .. }) | None => true,
+        }
+    }
+
     /// Forbids posts to name memory of the kernel. Returns its LMR context; `None` for memory of a
     /// process.
     fn forbid_posts(&self) -> Option<u32> {

@@ -105,7 +105,7 @@ pub(crate) struct Charge {
     cgroup: *mut bindings::rdma_cgroup,
     resource: Resource,
     // Dropped before the device: they are counted by its number.
-    _holds: [FixedCharge; 3],
+    holds: Option<[FixedCharge; 3]>,
     device: Arc<Device>,
 }
 
@@ -145,9 +145,15 @@ impl Charge {
         Ok(Self {
             cgroup,
             resource,
-            _holds: holds,
+            holds: Some(holds),
             device: device.clone(),
         })
+    }
+
+    /// Charges the user for ever, because the driver has failed to destroy the resource. The drop
+    /// still uncharges the cgroup, whose counts are those of a device that may be removed.
+    pub(super) fn keep(&mut self) {
+        core::mem::forget(self.holds.take());
     }
 }
 

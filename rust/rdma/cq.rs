@@ -73,7 +73,7 @@ pub(crate) struct Cq<H: Handler> {
     raw: NonNull<bindings::ib_cq>,
     // `Some` until `raw` is destroyed, because callbacks borrow it.
     handler: Option<Arc<H>>,
-    _charge: Charge,
+    charge: Charge,
     _device: Arc<Device>,
 }
 
@@ -114,7 +114,7 @@ impl<H: Handler> Cq<H> {
         let this = Self {
             raw,
             handler: Some(handler),
-            _charge: charge,
+            charge,
             _device: device,
         };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
@@ -169,7 +169,9 @@ impl<H: Handler> Drop for Cq<H> {
         // `self`, so none uses it any more. The call fails if a queue pair could not be destroyed.
         // No callback runs after it has returned 0.
         let ret = unsafe { bindings::ib_destroy_cq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        unless_destroyed("completion queue", ret, self.handler.take());
+        if !unless_destroyed("completion queue", ret, self.handler.take()) {
+            self.charge.keep();
+        }
     }
 }
 

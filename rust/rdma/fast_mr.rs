@@ -44,7 +44,8 @@ use kernel::{
             Relaxed,
             Release, //
         },
-        Arc, //
+        Arc,
+        UniqueArc, //
     },
     task::might_sleep,
     workqueue::{
@@ -140,7 +141,7 @@ pub(crate) struct FastMr {
     memory: Option<OwnedMemory>,
     /// The region was destroyed, or cannot be.
     is_over: bool,
-    _charge: Charge,
+    charge: Charge,
     pd: Arc<Pd>,
 }
 
@@ -199,6 +200,8 @@ impl FastMr {
             return Err(E2BIG);
         }
         let charge = Charge::new(pd.device(), Resource::Region(length))?;
+        // Allocated first, so that the region that is created below has an owner in any case.
+        let room = UniqueArc::new_uninit(GFP_KERNEL_ACCOUNT)?;
         // SAFETY: The protection domain is alive.
         let raw = unsafe {
             bindings::ib_alloc_mr(
@@ -211,25 +214,18 @@ impl FastMr {
         // SAFETY: The region was just created.
         let key = unsafe { (*raw.as_ptr()).rkey };
         // INVARIANT: The region was just created, and maps nothing.
-        let this = Arc::pin_init(
-            pin_init!(Self {
-                raw,
-                access,
-                state: Atomic::new(UNUSED),
-                last_key: Atomic::new(key),
-                release <- new_work!("FastMr::release"),
-                memory,
-                is_over: false,
-                _charge: charge,
-                pd,
-            }),
-            GFP_KERNEL_ACCOUNT,
-        );
-        this.inspect_err(|_| {
-            // SAFETY: The region was just created, and the value that was to own it does not exist.
-            // It maps no memory.
-            let _ = unsafe { destroy(raw) };
-        })
+        let Ok(this) = room.pin_init_with(pin_init!(Self {
+            raw,
+            access,
+            state: Atomic::new(UNUSED),
+            last_key: Atomic::new(key),
+            release <- new_work!("FastMr::release"),
+            memory,
+            is_over: false,
+            charge,
+            pd,
+        }));
+        Ok(Arc::from(this))
     }
 
     /// Returns the key for the peer.
@@ -284,8 +280,12 @@ impl PinnedDrop for FastMr {
         }
         // SAFETY: By the type invariant this value owns the region. No request is left: each of
         // them holds a reference.
-        let is_destroyed = unsafe { destroy(self.raw) };
-        if let (false, Some((memory, _))) = (is_destroyed, &self.memory) {
+        if unsafe { destroy(self.raw) } {
+            return;
+        }
+        let region = self.project();
+        region.charge.keep();
+        if let Some((memory, _)) = region.memory {
             memory.stay();
         }
     }

@@ -49,7 +49,7 @@ impl_flags!(
 /// `raw` is a live memory region in `_pd`, owned by this value.
 pub(crate) struct Mr {
     raw: NonNull<bindings::ib_mr>,
-    _charge: Charge,
+    charge: Charge,
     /// Taken in `drop` alone.
     pinned: Option<FixedCharge>,
     _pd: Arc<Pd>,
@@ -102,7 +102,7 @@ impl Mr {
         // INVARIANT: The region was just registered.
         Ok(Some(Self {
             raw,
-            _charge: charge,
+            charge,
             pinned: Some(pinned),
             _pd: pd,
         }))
@@ -125,6 +125,7 @@ impl Drop for Mr {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this value owns the region, which is not used afterwards.
         if !unsafe { destroy(self.raw) } {
+            self.charge.keep();
             // The pages stay pinned.
             core::mem::forget(self.pinned.take());
         }

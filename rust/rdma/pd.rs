@@ -29,7 +29,7 @@ use kernel::{
 /// `raw` is a live protection domain of `device`, owned by this value.
 pub(crate) struct Pd {
     raw: NonNull<bindings::ib_pd>,
-    _charge: Charge,
+    charge: Charge,
     device: Arc<Device>,
 }
 
@@ -50,7 +50,7 @@ impl Pd {
         Ok(Arc::new(
             Self {
                 raw,
-                _charge: charge,
+                charge,
                 device,
             },
             GFP_KERNEL_ACCOUNT,
@@ -106,14 +106,16 @@ impl Pd {
 impl Drop for Pd {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the protection domain is alive.
-        if unsafe { bindings::kdapl_helper_pd_is_used(self.raw.as_ptr()) } {
+        let ret = if unsafe { bindings::kdapl_helper_pd_is_used(self.raw.as_ptr()) } {
             // The wrappers of all objects in it held an `Arc` of `self`, so an object that is left
             // could not be destroyed. `ib_core` does not check for these.
-            unless_destroyed("protection domain", EBUSY.to_errno(), ());
-            return;
+            EBUSY.to_errno()
+        } else {
+            // SAFETY: By the type invariant this value owns the domain, and it contains no object.
+            unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) }
+        };
+        if !unless_destroyed("protection domain", ret, ()) {
+            self.charge.keep();
         }
-        // SAFETY: By the type invariant this value owns the domain, and it contains no object.
-        let ret = unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        unless_destroyed("protection domain", ret, ());
     }
 }

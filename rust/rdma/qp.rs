@@ -173,7 +173,7 @@ pub(crate) struct Qp<H: Handler, C: CqHandler> {
     _pd: Arc<Pd>,
     _cqs: PerDirection<Arc<Cq<C>>>,
     _srq: Option<SrqRef>,
-    _charge: Charge,
+    charge: Charge,
 }
 
 // SAFETY: `ib_core` allows the use of a queue pair from any thread.
@@ -235,7 +235,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 _pd: pd,
                 _cqs: cqs,
                 _srq: srq,
-                _charge: charge,
+                charge,
             },
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -365,6 +365,7 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
         // call has returned 0. A late completion contains a number as its `wr_id`, not a pointer.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         if !unless_destroyed("queue pair", ret, self.context.take()) {
+            self.charge.keep();
             self.kept.leak();
         }
     }
@@ -377,24 +378,21 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
 /// Only `ib_core` calls it, with an event and the context of a live queue pair that [`Qp::new`]
 /// created.
 unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: *mut c_void) {
+    // SAFETY: `Qp::new` passed the context, which lives as long as the queue pair.
+    let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
+    if context.ignores_events.load(Acquire) {
+        return;
+    }
     // SAFETY: `ib_core` passes a valid event.
-    let kind = unsafe { (*event).event };
-    if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
-        // SAFETY: As below.
-        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
-        if !context.ignores_events.load(Acquire) {
+    match unsafe { (*event).event } {
+        bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED => {
             H::last_receive(context.handler.as_arc_borrow());
         }
-    } else if matches!(
-        kind,
         bindings::ib_event_type_IB_EVENT_QP_FATAL
-            | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR
-            | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
-    ) {
-        // SAFETY: `Qp::new` passed the context, which lives as long as the queue pair.
-        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<QpContext<H>>()) };
-        if !context.ignores_events.load(Acquire) {
+        | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR
+        | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR => {
             H::failed(context.handler.as_arc_borrow());
         }
+        _ => {}
     }
 }

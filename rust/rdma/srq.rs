@@ -239,7 +239,9 @@ impl<H: Handler> Drop for Srq<H> {
         // returned 0.
         let ret =
             unsafe { bindings::ib_destroy_srq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        unless_destroyed("shared receive queue", ret, self.handler.take());
+        if !unless_destroyed("shared receive queue", ret, self.handler.take()) {
+            self.charge.lock().keep();
+        }
     }
 }
 

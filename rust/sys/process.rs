@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! References to processes that survive the end of the process.
+//! References to processes, and to their address spaces, that survive the end of the process.
 //!
 //! C header: [`include/linux/pid.h`](srctree/include/linux/pid.h)
 
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
-use kernel::prelude::*;
+use kernel::{
+    mm::Mm,
+    prelude::*,
+    sync::aref::ARef, //
+};
 
 /// Bytes of the name of a process, with the zero byte at the end.
 pub(crate) const COMM_LEN: usize = bindings::KDAPL_COMM_LEN as usize;
@@ -60,6 +64,25 @@ impl Drop for Process {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this value owns a reference.
         unsafe { bindings::kdapl_helper_put_pid(self.pid.as_ptr()) };
+    }
+}
+
+/// Address space of a process, by a counted reference to its `struct mm_struct`.
+///
+/// The memory of the process is not kept. While the reference exists, no other address space has the
+/// same identity.
+pub(crate) struct AddressSpace(ARef<Mm>);
+
+impl AddressSpace {
+    /// Returns the address space of the calling process; `None` in a thread of the kernel.
+    pub(crate) fn current() -> Option<Self> {
+        current!().mm().map(|mm| Self(ARef::<Mm>::from(&**mm)))
+    }
+
+    /// Returns whether the calling process has this address space.
+    pub(crate) fn is_current(&self) -> bool {
+        let raw = self.0.as_raw();
+        current!().mm().is_some_and(|mm| mm.as_raw() == raw)
     }
 }
 

@@ -54,6 +54,9 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     const KIND: HandleKind;
     /// Subtype of INVALID_HANDLE for a handle that names no such object.
     const INVALID: Subtype;
+    /// Whether the object charges its own memory, because it may outlive its handle. The table
+    /// charges the memory of others.
+    const CHARGES_ITSELF: bool = false;
 
     /// Permits the consumer to free the object. After a success no use of the object begins: it is
     /// removed from the table, which is locked, or hidden.
@@ -95,9 +98,12 @@ pub(crate) trait Object: Sized + Send + Sync + 'static {
     fn shutdown(self: &Arc<Self>, freeing: Freeing<'_, Self>);
 }
 
-/// Returns the kilobytes of an object without its arrays.
-fn memory_of<T>() -> u32 {
-    allocation(size_of::<T>())
+/// Returns the kilobytes of an object, without its arrays, that the table charges.
+fn charged_memory_of<T: Object>() -> u32 {
+    match T::CHARGES_ITSELF {
+        true => 0,
+        false => allocation(size_of::<T>()),
+    }
 }
 
 /// Fields of [`Objects`] protected by its lock.
@@ -107,7 +113,7 @@ struct Inner<T> {
     closed: bool,
     /// Charges of the user for the entries in use.
     entries: VariableCharge,
-    /// Charges of the user for the memory of their objects.
+    /// Charges of the user for the memory of their objects, unless these charge it themselves.
     memory: VariableCharge,
 }
 
@@ -197,7 +203,7 @@ impl<T: Object> Objects<T> {
             table: HandleTable::new(EntryStorage::new(), random_u64()),
             closed: false,
             entries: VariableCharge::new(user.clone(), Item::Object, 1),
-            memory: VariableCharge::new(user.clone(), Item::ModuleMemory, memory_of::<T>()),
+            memory: VariableCharge::new(user.clone(), Item::ModuleMemory, charged_memory_of::<T>()),
         };
         Ok(Arc::pin_init(
             pin_init!(Self {

@@ -75,6 +75,7 @@ impl Ep {
         let entry = Objects::reserve_with(&context.eps, flags)?;
         let handle = entry.handle();
         let inner = Inner::new(context, parts, attr, phase, flags)?;
+        let memory = context.ia.user().hold_memory_of::<Self>()?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -91,6 +92,7 @@ impl Ep {
                 awaits_last_receive: AtomicBool::new(false),
                 effects_work <- new_work!("Ep::effects_work"),
                 _counted: Counted::new(census::Kind::Ep),
+                _memory: memory,
             }),
             flags,
         )?;

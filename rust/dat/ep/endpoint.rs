@@ -35,7 +35,8 @@ use crate::{
     rdma::qp::Qp,
     sys::{
         census::Counted,
-        lock::SpinLockIrq, //
+        lock::SpinLockIrq,
+        user::FixedCharge, //
     },
 };
 use kernel::{
@@ -95,6 +96,7 @@ pub(crate) struct Ep {
     #[pin]
     pub(super) effects_work: Work<Ep, EFFECTS>,
     pub(super) _counted: Counted,
+    pub(super) _memory: FixedCharge,
 }
 
 impl Ep {
@@ -139,6 +141,8 @@ impl Ep {
 impl Object for Ep {
     const KIND: HandleKind = HandleKind::Ep;
     const INVALID: Subtype = Subtype::InvalidHandleEp;
+    /// An RMR that was bound on the Endpoint refers to it.
+    const CHARGES_ITSELF: bool = true;
 
     fn free(eps: &Objects<Self>, handle: u64) -> DatResult {
         Self::free_handle(eps, handle)

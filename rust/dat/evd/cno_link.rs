@@ -17,6 +17,7 @@ use crate::{
     dat::{
         base::{
             InUse,
+            Object,
             Objects, //
         },
         cno::{
@@ -170,7 +171,8 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (memory).
+    /// - INSUFFICIENT_RESOURCES (memory).
+    /// - INVALID_HANDLE if the EVD is freed meanwhile.
     pub(in crate::dat) fn modify_cno(self: &Arc<Self>, cno: Option<InUse<Cno>>) -> DatResult {
         let new = match cno {
             None => None,
@@ -180,6 +182,11 @@ impl Evd {
             }
         };
         drop(self.replace_cno(new));
+        if self.is_freed.load_acquire() {
+            // The free may have released the CNO before it was replaced.
+            self.unlink();
+            return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
+        }
         self.offer();
         Ok(())
     }

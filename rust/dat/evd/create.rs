@@ -74,6 +74,7 @@ impl Evd {
 
     /// Creates an EVD without completion queues.
     pub(super) fn build(handle: u64, config: Config<'_>) -> DatResult<Arc<Self>> {
+        let memory = config.context.user.hold_memory_of::<Self>()?;
         let (storage, length) = Words::for_queue(&config.context.user, config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
         Ok(Arc::pin_init(
@@ -97,6 +98,7 @@ impl Evd {
                 uses: UseCount::none(),
                 is_freed: AtomicBool::new(false),
                 _counted: Counted::new(census::Kind::Evd),
+                _memory: memory,
             }),
             GFP_KERNEL_ACCOUNT,
         )?)

@@ -20,6 +20,8 @@ use crate::{
 impl Object for Evd {
     const KIND: HandleKind = HandleKind::Evd;
     const INVALID: Subtype = Subtype::InvalidHandleEvdRequest;
+    /// The requests of a service point refer to its EVD.
+    const CHARGES_ITSELF: bool = true;
 
     /// Checks that the EVD is unused.
     ///

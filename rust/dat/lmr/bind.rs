@@ -32,7 +32,8 @@ impl Lmr {
     /// registered it yet.
     ///
     /// At the first call the memory of a process is pinned, and charged to its `RLIMIT_MEMLOCK`,
-    /// once more, because the driver does not share the pages of the LMR.
+    /// once more, because the driver does not share the pages of the LMR. Another process has other
+    /// pages at the same addresses, so the process that has created the LMR makes this call.
     ///
     /// The LMR is in use until the region is dropped.
     ///
@@ -44,6 +45,8 @@ impl Lmr {
     /// - PROTECTION_VIOLATION for a segment that is not within the LMR.
     /// - PRIVILEGES_VIOLATION for a privilege that the LMR does not grant to this side.
     /// - LENGTH_ERROR if the segment has more pages than a region of the device.
+    /// - INVALID_ADDRESS at the first call, in another process or for memory that is not mapped any
+    ///   more.
     /// - INSUFFICIENT_RESOURCES.
     pub(in crate::dat) fn open_to_peers(
         this: InUse<Self>,
@@ -84,9 +87,16 @@ impl Lmr {
     }
 
     /// Returns the memory, unless it has yet to be pinned, and its protection domain.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_ADDRESS if it has yet to be pinned and is that of another process.
     fn backing(&self) -> DatResult<(Option<RegionMemory>, Arc<Pd>)> {
         let backing = self.backing.lock();
         let backing = backing.as_ref().ok_or(DatError::device())?;
+        if backing.mapped.is_none() && !backing.is_of_caller() {
+            return Err(registration_error(EFAULT));
+        }
         Ok((backing.mapped.clone(), backing.pz.pd()?))
     }
 

@@ -97,6 +97,8 @@ pub(in crate::dat) struct Point {
     /// that the qualifier is free once the service point was freed.
     #[pin]
     listener: Mutex<Option<Listener>>,
+    /// Its requests refer to the service point, also after it was freed.
+    _memory: FixedCharge,
 }
 
 /// Fields of [`Point`] protected by its lock. A request is delivered to the consumer while the lock
@@ -164,6 +166,7 @@ impl Point {
             evd: Some(config.evd),
         };
         let addresses = listener.addresses()?;
+        let memory = context.ep_context.ia.user().hold_memory_of::<Self>()?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -176,6 +179,7 @@ impl Point {
                 once: config.once,
                 admission <- new_mutex!(admission, "Point::admission"),
                 listener <- new_mutex!(None, "Point::listener"),
+                _memory: memory,
             }),
             GFP_KERNEL_ACCOUNT,
         )?;

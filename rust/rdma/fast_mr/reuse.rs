@@ -53,7 +53,11 @@ impl FastMr {
         // INVARIANT: The value is dropped below, and does not use the region.
         *region.is_over = true;
         // SAFETY: By the type invariant the value owns the region. No request holds it.
-        unsafe { destroy(*region.raw) }
+        let is_destroyed = unsafe { destroy(*region.raw) };
+        if !is_destroyed {
+            region.charge.keep();
+        }
+        is_destroyed
     }
 
     /// Maps the pages into a region that no request holds and whose keys are all invalid. Its users

@@ -74,7 +74,7 @@ struct Work {
     // The fields are dropped in this order.
     _timer: Option<ArcHrTimerHandle<Pending>>,
     task: KBox<dyn Task>,
-    _charge: Option<[FixedCharge; 2]>,
+    _charge: [FixedCharge; 2],
 }
 
 /// A command that waits.
@@ -118,7 +118,7 @@ pub(crate) fn start<T: Task + 'static>(
     request: &CommandRequest,
     registry: &Arc<Registry>,
     mut task: T,
-    charge: impl FnOnce(u32) -> Result<Option<[FixedCharge; 2]>>,
+    charge: impl FnOnce(u32) -> Result<[FixedCharge; 2]>,
 ) -> Result<i32> {
     if request.is_locked() || request.multishot().is_none() {
         let expired = task.deadline().has_passed();
@@ -137,7 +137,7 @@ pub(crate) fn start<T: Task + 'static>(
 struct PreparedCommand<T> {
     pending: Arc<Pending>,
     room: KBox<MaybeUninit<T>>,
-    charge: Option<[FixedCharge; 2]>,
+    charge: [FixedCharge; 2],
 }
 
 /// Returns the kilobytes of a command that waits.
@@ -152,7 +152,7 @@ impl<T: Task + 'static> PreparedCommand<T> {
         request: &CommandRequest,
         registry: &Arc<Registry>,
         task: &mut T,
-        charge: impl FnOnce(u32) -> Result<Option<[FixedCharge; 2]>>,
+        charge: impl FnOnce(u32) -> Result<[FixedCharge; 2]>,
     ) -> Result<Self> {
         let this = Self {
             charge: charge(memory_of::<T>())?,

@@ -121,6 +121,17 @@ impl<T> ChargedArray<T> {
     }
 }
 
+impl User {
+    /// Charges the memory of a `T`, without its arrays, until the returned value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As for [`User::take`].
+    pub(crate) fn hold_memory_of<T>(&self) -> Result<FixedCharge> {
+        self.hold(Item::ModuleMemory, allocation(size_of::<T>()))
+    }
+}
+
 /// Charges a user for `capacity` elements.
 fn charge<T>(user: &User, capacity: usize) -> Result<Option<FixedCharge>> {
     let amount = allocation(capacity.saturating_mul(size_of::<T>()));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Cost of a ping-pong while another user has reached its limits and keeps asking for more.
 //!
-//! The tenant is an ordinary user with the module's default limits. It creates EVDs, endpoints and
-//! service points until each of them is refused, and then tries again every 10 ms. All the time
+//! The tenant is an ordinary user with the module's default limits. It opens adapters, registers
+//! memory, and creates service points, endpoints and EVDs, each until it is refused. Then it tries
+//! all of them again every 10 ms. All the time
 //! some of its endpoints connect to nobody, some commands of io_uring wait, and each 10 ms it
 //! connects, disconnects and resets another endpoint. Others can still connect.
 
@@ -12,8 +13,8 @@ use crate::sample::Sample;
 use anyhow::{ensure, Context, Result};
 use libkdapl::uring::Ring;
 use libkdapl::{
-    Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, Pz, Result as DatResult,
-    Type,
+    Buffer, Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, Lmr, Privileges, Psp, PspOptions,
+    Pz, Result as DatResult, Type,
 };
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
@@ -28,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 const CONNECTING: u32 = 256;
 /// Commands of the tenant that wait, each on an EVD of its own.
 const COMMANDS: u32 = 256;
+/// Bytes of a memory region of the tenant.
+const REGION: usize = 64 << 10;
 /// Port at which nobody listens.
 const NO_SERVICE: u64 = 9;
 /// Time limit of a connect that is rejected.
@@ -81,16 +84,20 @@ fn fill<T>(made: &mut Vec<T>, make: impl Fn() -> DatResult<T>) -> Result<()> {
     }
 }
 
-/// The objects that the tenant fills its limits with.
+/// The objects that the tenant fills its limits with: open adapters, service points, pinned memory,
+/// memory of the driver, and memory of the module.
 #[derive(Default)]
 struct Hoard {
+    adapters: Vec<Ia>,
     points: Vec<Psp>,
+    regions: Vec<Lmr>,
     eps: Vec<Ep>,
     evds: Vec<Evd>,
 }
 
 /// The queues of the tenant.
 struct Queues {
+    device: String,
     ia: Ia,
     pz: Pz,
     dtos: Evd,
@@ -99,8 +106,10 @@ struct Queues {
 }
 
 impl Queues {
-    fn new(ia: Ia) -> Result<Self> {
+    fn new(device: &str) -> Result<Self> {
+        let ia = Ia::open(device, 64)?;
         Ok(Self {
+            device: device.to_string(),
             pz: ia.create_pz()?,
             dtos: ia.create_evd(EvdFlags::DTO, 64)?,
             connect: ia.create_evd(EvdFlags::CONNECTION, 64)?,
@@ -125,6 +134,10 @@ impl Queues {
     fn fill(&self, hoard: &mut Hoard) -> Result<()> {
         let options =
             PspOptions { conn_qual: None, endpoints: EpCreator::Consumer, backlog: Some(4096) };
+        fill(&mut hoard.adapters, || Ia::open(&self.device, 4))?;
+        fill(&mut hoard.regions, || {
+            self.ia.register(&self.pz, Buffer::new(REGION)?, Privileges::ALL)
+        })?;
         fill(&mut hoard.points, || self.ia.create_psp_with(&self.requests, &options))?;
         fill(&mut hoard.eps, || self.ep())?;
         fill(&mut hoard.evds, || self.ia.create_evd(EvdFlags::SOFTWARE, 1))
@@ -159,7 +172,7 @@ pub fn tenant() -> Result<()> {
     let devices = libkdapl::devices()?;
     let device = devices.iter().find(|device| device.port_active).context("no RDMA device")?;
     let own = device.address.context("no address")?;
-    let queues = Queues::new(Ia::open(&device.name, 64)?)?;
+    let queues = Queues::new(&device.name)?;
     let evd = |_| queues.ia.create_evd(EvdFlags::SOFTWARE, 1);
     let waited = (0..COMMANDS).map(evd).collect::<DatResult<Vec<_>>>()?;
     let mut ring = Ring::new(COMMANDS)?;
@@ -175,7 +188,9 @@ pub fn tenant() -> Result<()> {
     let mut hoard = Hoard::default();
     queues.fill(&mut hoard)?;
     println!(
-        "full: {} service points, {} endpoints, {} queues",
+        "full: {} adapters, {} regions, {} service points, {} endpoints, {} queues",
+        hoard.adapters.len(),
+        hoard.regions.len(),
         hoard.points.len(),
         hoard.eps.len(),
         hoard.evds.len()

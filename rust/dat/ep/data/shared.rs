@@ -65,8 +65,10 @@ const LAST_RECEIVE_MS: u32 = 200;
 /// further pause is twice as long, up to [`LONGEST_FULL_MS`].
 const FULL_MS: u32 = 10;
 
-/// Longest pause between two such attempts in milliseconds.
-const LONGEST_FULL_MS: u32 = 640;
+/// Longest pause between two such attempts in milliseconds. So the attempts of all Endpoints that a
+/// user may have take little of a processor. An EVD that was full for as long delays the end of a
+/// connection by as much again.
+const LONGEST_FULL_MS: u32 = 5_120;
 
 /// Number of slots for receives taken from an SRQ. One is enough, because an Endpoint's completions
 /// are handled one at a time.

@@ -4,11 +4,11 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{done, empty, refused_as, same};
+use crate::expect::{done, empty, refused, refused_as, same};
 use crate::machine;
 use crate::repeat::unheard;
 use crate::software::take;
-use crate::threads::Worker;
+use crate::threads::{Joined, Worker};
 use crate::timeouts;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
@@ -16,6 +16,7 @@ use libkdapl::{
 };
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::sync::Barrier;
 use std::time::Duration;
 
 tests! {
@@ -39,6 +40,8 @@ tests! {
     trigger_moves_with_evd, 20, "An EVD that moves to another CNO takes its trigger along";
     consumer_trigger, 20, "A trigger by the consumer wakes one waiter of the CNO, without an EVD";
     close_ends_waits, 20, "A close of the IA, or freeing the last EVD, ends the waits on a CNO";
+    evds_freed_beside_modify, 60,
+        "An EVD that is freed while it gets another CNO leaves none of its places at a CNO";
     signal_interrupts_wait, 30, "A signal ends a CNO wait with INTERRUPTED_CALL and loses no trigger";
 }
 
@@ -353,4 +356,29 @@ fn signal_interrupts_wait(context: &Context) -> Result<()> {
     refused_as(worker.join()?, Type::INTERRUPTED_CALL, Subtype::NO_SUBTYPE)?;
     evd.post_se(1)?;
     triggered_by(context, &cno, &evd)
+}
+
+fn evds_freed_beside_modify(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    for round in 0..context.count(4000) {
+        let evd = ia.create_evd(SOFTWARE, 1)?;
+        let begin = Barrier::new(2);
+        let modified = std::thread::scope(|scope| {
+            let modify = scope.spawn(|| {
+                begin.wait();
+                evd.modify_cno(Some(&cno))
+            });
+            begin.wait();
+            // The free overtakes the other call, or follows it, by some time.
+            (0..round % 64 * 16).for_each(|_| std::hint::spin_loop());
+            evd.free()?;
+            modify.join().or_panicked()
+        })?;
+        if let Err(error) = modified {
+            refused(Err::<(), _>(error), Type::INVALID_HANDLE)?;
+        }
+        same(&format!("EVDs of the CNO after round {round}"), cno.query()?.evds, 0)?;
+    }
+    Ok(())
 }

@@ -36,14 +36,24 @@ tests! {
 /// User of the tests.
 const ROOT: u32 = 0;
 
-/// Kind of objects: the bit of the parameter `refuse`, and the name in the kernel log.
-type Kind = (u64, &'static str);
+/// Kind of objects.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// Bit of the parameter `refuse`.
+    bit: u64,
+    /// Name in the kernel log.
+    name: &'static str,
+    /// Name in the list of a user's resources.
+    item: &'static str,
+}
 
-const QUEUE_PAIR: Kind = (1, "queue pair");
-const COMPLETION_QUEUE: Kind = (2, "completion queue");
-const MEMORY_REGION: Kind = (4, "memory region");
-const SHARED_RECEIVE_QUEUE: Kind = (8, "shared receive queue");
-const PROTECTION_DOMAIN: Kind = (16, "protection domain");
+const QUEUE_PAIR: Kind = Kind { bit: 1, name: "queue pair", item: "queue_pairs" };
+const COMPLETION_QUEUE: Kind = Kind { bit: 2, name: "completion queue", item: "completion_queues" };
+const MEMORY_REGION: Kind = Kind { bit: 4, name: "memory region", item: "memory_regions" };
+const SHARED_RECEIVE_QUEUE: Kind =
+    Kind { bit: 8, name: "shared receive queue", item: "shared_receive_queues" };
+const PROTECTION_DOMAIN: Kind =
+    Kind { bit: 16, name: "protection domain", item: "protection_domains" };
 
 /// A leak of objects of one kind.
 struct Leak {
@@ -127,12 +137,20 @@ fn leaks_in(log: &str, name: &str) -> u64 {
     log.matches(&line).count() as u64
 }
 
-/// Leaks objects, and checks that others work.
+/// Leaks objects, and checks that they still count for their user, and that others work.
 fn later_ones_work(context: &Context, leak: &Leak) -> Result<()> {
+    let kinds: Vec<Kind> = leak.used.iter().copied().chain([leak.kind]).collect();
+    let count = || kinds.iter().map(|kind| held(ROOT, kind.item)).collect::<Result<Vec<_>>>();
+    let (before, log) = (count()?, KernelLog::from_now()?);
     let disguise = make(context, leak)?;
+    let (after, log) = (count()?, log.rest()?);
+    for (number, kind) in kinds.iter().enumerate() {
+        let kept = after[number].checked_sub(before[number]);
+        same(&format!("leaked {}", kind.item), kept, Some(leaks_in(&log, kind.name)))?;
+    }
     // What the callbacks use was not freed.
     disguise.set("call_back", 1)?;
-    (leak.work)(context).with_context(|| format!("after the leak of a {}", leak.kind.1))?;
+    (leak.work)(context).with_context(|| format!("after the leak of a {}", leak.kind.name))?;
     let_go(disguise)?;
     fails_saying("in use", command("rmmod kdapl"))?;
     (leak.work)(context)
@@ -141,7 +159,7 @@ fn later_ones_work(context: &Context, leak: &Leak) -> Result<()> {
 /// Refuses to destroy objects of a kind after they were used. Objects that they use cannot be
 /// destroyed either. Returns when nothing but the driver uses any of these.
 fn make(context: &Context, leak: &Leak) -> Result<Loaded> {
-    let &Leak { kind: (bit, name), used, work } = leak;
+    let &Leak { kind: Kind { bit, name, .. }, used, work } = leak;
     let disguise = disguised(context, -1)?;
     work(context)?;
     let (mut log, before) = (KernelLog::from_now()?, references()?);
@@ -161,7 +179,7 @@ fn make(context: &Context, leak: &Leak) -> Result<Loaded> {
         leaks_in(&text, name),
         refused,
     )?;
-    for (_, name) in used {
+    for Kind { name, .. } in used {
         ensure!(leaks_in(&text, name) != 0, "no {name} was leaked");
     }
     Ok(disguise)
@@ -180,7 +198,7 @@ fn memory_of_kernel(context: &Context) -> Result<()> {
     }
     let guard = DeviceGuard::new(context)?;
     let disguise = disguised(context, -1)?;
-    disguise.set("refuse", MEMORY_REGION.0)?;
+    disguise.set("refuse", MEMORY_REGION.bit)?;
     run_alone(context, "lmr_free_lost")?;
     rust_lost_memory(context)?;
     disguise.set("refuse", 0)?;
@@ -198,7 +216,7 @@ fn device_removed(context: &Context) -> Result<()> {
         let_go(make(context, &leak)?)?;
         guard.delete()?;
         guard.add()?;
-        transfer(context).with_context(|| format!("after the leak of a {}", leak.kind.1))?;
+        transfer(context).with_context(|| format!("after the leak of a {}", leak.kind.name))?;
     }
     Ok(())
 }

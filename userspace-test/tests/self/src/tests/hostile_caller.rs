@@ -15,6 +15,7 @@ use libkdapl::{
 use std::collections::VecDeque;
 
 tests! {
+    #[Hosts]
     changes_only_allowed_memory, 300, "A hostile peer changes only the memory that it may, and does not disturb other connections";
 }
 

@@ -21,6 +21,7 @@ use std::time::Duration;
 tests! {
     #[Address]
     rejects_with_every_reason, 120, "A peer may reject with any reason, and with any private data";
+    #[Hosts]
     changes_only_allowed_memory, 300, "Hostile listeners change only the memory that they may, and do not disturb other connections";
 }
 

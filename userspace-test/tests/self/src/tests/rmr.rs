@@ -12,6 +12,7 @@ use self::scene::{bound, part, Scene, BOTH};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{connection, done, refused, refused_as, same};
+use crate::fork::{end_of, fork};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, Privileges,
@@ -46,6 +47,8 @@ tests! {
     #[Transport]
     freed_with_full_evd, 60, "An RMR is freed while the completion of its bind waits for a full EVD";
     closed_while_bound, 60, "An adapter with bound RMRs, and with binds in the queue, can be closed";
+    #[Transport]
+    of_another_process, 60, "A process that has inherited an LMR cannot open its own memory in its place";
     largest, 60, "An RMR of the largest size can be bound, and a longer one is refused";
 }
 
@@ -296,4 +299,24 @@ fn largest(context: &Context) -> Result<()> {
     let longer = self::part(&lmr, 4096, pages * 4096 + 1, BOTH);
     refused(scene.rmr.bind(&server.ep, &longer, 2, flags), Type::LENGTH_ERROR)?;
     same("LMR", scene.rmr.query()?.lmr, lmr.handle().0)
+}
+
+/// A child has a copy of the memory at the same addresses, and the handles of its parent.
+fn of_another_process(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let (server, flags) = (&scene.pair.server, CompletionFlags::default());
+    let bind = || {
+        scene.lmr.buffer().fill(0, 16 << 10, 0x33);
+        scene.rmr.bind(&server.ep, &part(&scene.lmr, 0, 16, BOTH), 5, flags)
+    };
+    let child = fork(|| refused(bind(), Type::INVALID_ADDRESS))?;
+    same("status of the child", end_of(child)?, 0)?;
+    let segment = scene.bind(context, BOTH)?;
+    scene.access(context, false, segment, true)?;
+    // The memory of the parent is pinned now, and the child may open a part of it.
+    let child = fork(|| bind().map(drop).map_err(Into::into))?;
+    same("status of the child", end_of(child)?, 0)?;
+    bound(context, server, &scene.rmr, 5)?;
+    let again = scene.bind(context, BOTH)?;
+    scene.access(context, false, again, true)
 }

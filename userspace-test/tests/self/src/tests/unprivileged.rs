@@ -12,6 +12,7 @@ use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Buffer, Privileges, Type};
 
 tests! {
+    #![Hosts]
     random_messages, 120, "Random messages of an ordinary user do no harm";
     region_lengths, 60,
         "An ordinary user's region of any length at any address that it does not have is refused";

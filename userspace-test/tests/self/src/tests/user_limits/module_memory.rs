@@ -9,16 +9,18 @@ use crate::expect::same;
 use crate::fork::{end_of, fork, kill};
 use crate::machine::meminfo;
 use crate::raw::{map, offset_of};
+use crate::tests::rmr::scene::{Scene, BOTH};
 use crate::tests::tests;
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::sys::{KDAPL_MAP_EVENTS, KDAPL_MAP_INDEX};
-use libkdapl::{ConnectOptions, EpAttr, EpConfig, EvdFlags, Ia};
+use libkdapl::{ConnectOptions, EpAttr, EpConfig, EvdFlags, Event, Ia};
 use std::any::Any;
 
 tests! {
     #[Hosts, Long]
     limited, 120, "The memory of queues of the module is estimated and limited for a user, and others connect";
     given_back, 60, "Each kind of memory of the module is counted for its user, and given back exactly";
+    referred_to, 30, "An Endpoint, a PSP and an EVD that were freed count for their user while an RMR or a request refers to them";
     mapped_after_free, 20, "Pages of mapped events count for their user until they are unmapped, also after the EVD was freed";
     mapped_copies, 20, "Mappings of events that are split, moved and inherited by a child count until the last part is unmapped";
 }
@@ -189,4 +191,40 @@ fn given_back(context: &Context) -> Result<()> {
         context.until("the memory is given back", || Ok(me()? == before)).context(name)?;
     }
     same("memory of root", me()?, before)
+}
+
+/// An object may be kept by others after it was freed, and so does not end with its handle.
+fn referred_to(context: &Context) -> Result<()> {
+    let me = || Ok::<_, anyhow::Error>(held(0, ITEM)? as i64);
+    let (client_ia, server_ia) = context.open_both()?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let port = context.port();
+    let requests = server_ia.create_evd(EvdFlags::CR, 1)?;
+    let psp = server_ia.create_psp(port, &requests)?;
+    client.ep.connect(context.server_address(), port, Some(context.patience()), &[])?;
+    let Event::ConnectionRequest { mut cr, .. } = context.next(&requests)? else {
+        bail!("the event is no request");
+    };
+    let all = me()?;
+    psp.free()?;
+    requests.free()?;
+    let kept = me()?;
+    ensure!(all - kept <= 1, "of {all} KiB {kept} are counted while a request refers to them");
+    cr.reject(&[])?;
+    // An EVD of one event counts with three KiB, a service point and a request with one or more.
+    context.until("the memory is given back", || Ok(me()? <= kept - 5))?;
+
+    let scene = Scene::new(context)?;
+    let server = &scene.pair.server;
+    let before = me()?;
+    let rmr = server.ia.create_rmr(&server.pz)?;
+    let one = me()? - before;
+    rmr.free()?;
+    scene.bind(context, BOTH)?;
+    server.ep.free()?;
+    let kept = me()?;
+    scene.rmr.free()?;
+    let freed = kept - me()?;
+    ensure!(freed >= one + 2, "an RMR counts {one} KiB, and {freed} with its Endpoint");
+    Ok(())
 }
