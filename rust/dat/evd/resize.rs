@@ -19,6 +19,7 @@ use crate::{
         ring::{
             self,
             resize::{
+                BeginError,
                 OldSlots,
                 Resize, //
             },
@@ -88,8 +89,10 @@ impl Evd {
             ));
         }
         let mut resize = Resize::begin(&self.queue.ring, &consumer.slots, storage, length)
-            .ok_or(DatError::internal())?
-            .map_err(too_many)?;
+            .map_err(|error| match error {
+                BeginError::Storage => DatError::internal(),
+                BeginError::Full => too_many(),
+            })?;
         let old = loop {
             match self.give_slots(resize, &mut consumer, qlen)? {
                 Handover::Done(old) => break old,
@@ -97,7 +100,7 @@ impl Evd {
             }
             resize
                 .catch_up(&self.queue.ring, &consumer.slots)
-                .map_err(too_many)?;
+                .map_err(|ring::RingFull| too_many())?;
         };
         drop(consumer);
         drop(old);
@@ -143,6 +146,6 @@ enum Handover {
 }
 
 /// Returns the error of a queue length that is too short for the queued events.
-fn too_many(_: ring::RingFull) -> DatError {
+fn too_many() -> DatError {
     Kind::InvalidState.into()
 }

@@ -200,10 +200,9 @@ impl QualifierClaim {
     pub(super) fn new(ia: &IaBase, address: SockAddr, conn_qual: u64) -> DatResult<Self> {
         let mut entry = NewClaim::new(ia, address, conn_qual)?;
         let device = ia.device()?;
-        let listen_address =
-            device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
+        let entered = device.annex(|directory: &mut Directory| directory.enter(&mut entry))?;
         Ok(Self {
-            listen_address,
+            listen_address: entered?,
             conn_qual,
             shared: false,
         })

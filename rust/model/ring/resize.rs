@@ -31,6 +31,23 @@ pub(crate) struct Resize<S> {
     copied: u32,
 }
 
+/// Reason why a resize did not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BeginError {
+    /// There is no such ring, or the storage has fewer words than [`words_for`] returns.
+    ///
+    /// [`words_for`]: super::words_for
+    Storage,
+    /// More records are queued than the new slots can hold.
+    Full,
+}
+
+impl From<RingFull> for BeginError {
+    fn from(_: RingFull) -> Self {
+        Self::Full
+    }
+}
+
 /// The former slots of a ring, for the caller to free.
 pub(crate) struct OldSlots<S> {
     _of_producer: RingProducer<S>,
@@ -41,22 +58,21 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Resize<S> {
     /// Starts a resize, and copies the queued records. No record may be popped until the end of the
     /// resize: the caller keeps the consumers' lock. Producers may push.
     ///
-    /// `None` if there is no such ring, or if `storage` has fewer words than [`words_for`] returns.
-    ///
     /// # Errors
     ///
-    /// [`RingFull`]: more records are queued than the new slots can hold.
+    /// [`BeginError`].
     pub(crate) fn begin(
         ring: &Ring,
         consumer: &RingConsumer<S>,
         storage: S,
         qlen: u32,
-    ) -> Option<Result<Self, RingFull>> {
+    ) -> Result<Self, BeginError> {
         let mut this = Self {
-            new: RecordStorage::new(storage, qlen)?,
+            new: RecordStorage::new(storage, qlen).ok_or(BeginError::Storage)?,
             copied: ring.head.load(),
         };
-        Some(this.catch_up(ring, consumer).map(|()| this))
+        this.catch_up(ring, consumer)?;
+        Ok(this)
     }
 
     /// Copies the records that were pushed since the last copy. Producers may push.

@@ -61,10 +61,10 @@ impl FastMr {
     }
 
     /// Maps the pages into a region that no request holds and whose keys are all invalid. Its users
-    /// address them from `address` on. The region gets another key.
+    /// address them from `address` on. The region gets another key, even on failure.
     ///
-    /// Returns the region, and the result. If a request does hold the region, it is destroyed after
-    /// that request, and the result is `None`.
+    /// The caller has the only reference: see [`Arc::into_unique_or_drop`]. If a request holds the
+    /// region, that drops the caller's reference, and the region is destroyed after the request.
     ///
     /// The caller keeps the pages mapped until the key is invalid or the region is destroyed.
     ///
@@ -75,23 +75,21 @@ impl FastMr {
     /// `EADDRNOTAVAIL` if the pages are not contiguous for the device but for page boundaries, or
     /// it has them at another offset in their page. Any other error of the driver.
     pub(crate) fn map(
-        this: Arc<Self>,
+        self: Pin<&mut Self>,
         pages: &DmaPages,
         address: u64,
         access: Access,
-    ) -> Option<(Arc<Self>, Result)> {
-        let mut only = Arc::into_unique_or_drop(this)?;
-        let region = only.as_mut().project();
+    ) -> Result {
+        let region = self.project();
         let raw = region.raw.as_ptr();
         let key = region.last_key.load(Relaxed);
         let next = key & !LOW_BYTE | key.wrapping_add(1) & LOW_BYTE;
         *region.access = access;
         region.state.store(UNUSED, Relaxed);
-        // SAFETY: By the type invariant the region is alive. No other reference to the value
-        // exists.
+        // SAFETY: By the type invariant the region is alive. `self` is the only reference to the
+        // value.
         unsafe { bindings::kdapl_helper_update_fast_reg_key(raw, next) };
         // SAFETY: As above. No request holds the region, so the driver does not access it.
-        let mapped = unsafe { pages.map_into(raw, address) };
-        Some((Arc::from(only), mapped))
+        unsafe { pages.map_into(raw, address) }
     }
 }

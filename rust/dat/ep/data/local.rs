@@ -187,8 +187,7 @@ impl Ep {
             return Err(Kind::ProtectionViolation.into());
         }
         let dto = Self::local_dto(&inner, request)?;
-        if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
-            flushed?;
+        if self.flush_if_disconnected(&mut inner, &dto)? {
             request.action.flushed(state.as_deref_mut(), ep)?;
             return Ok(false);
         }

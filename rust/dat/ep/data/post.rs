@@ -181,8 +181,8 @@ impl Ep {
         }
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list)?;
-        if let Some(flushed) = self.flush_if_disconnected(inner, &dto) {
-            return flushed;
+        if self.flush_if_disconnected(inner, &dto)? {
+            return Ok(());
         }
         match operation {
             Operation::Receive => self.post_to_qp(inner, dto, post.local, &list),
@@ -202,8 +202,9 @@ impl Ep {
             || (self.context.ia.is_iwarp() && accepted.is_some_and(|depth| depth.initiator == 0))
     }
 
-    /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None`
-    /// before, and for a receive that has to follow outstanding ones, which the QP flushes.
+    /// Reports a DTO as flushed if it is posted after the end of the connection. Returns whether it
+    /// did. A receive that has to follow outstanding ones is not reported: the caller posts it to
+    /// the QP, which flushes it.
     ///
     /// # Errors
     ///
@@ -212,32 +213,32 @@ impl Ep {
         &self,
         inner: &mut Inner,
         dto: &Dto,
-    ) -> Option<DatResult> {
+    ) -> DatResult<bool> {
         if flushes_posts(inner.phase) {
             self.flush_at_once(inner, dto)
         } else {
-            None
+            Ok(false)
         }
     }
 
     #[cold]
-    fn flush_at_once(&self, inner: &mut Inner, dto: &Dto) -> Option<DatResult> {
+    fn flush_at_once(&self, inner: &mut Inner, dto: &Dto) -> DatResult<bool> {
         if inner.qp.is_none() {
             // As in `post_to_qp`.
-            return Some(Err(inner.phase.invalid_state_error()));
+            return Err(inner.phase.invalid_state_error());
         }
         let direction = dto.operation.direction();
         let evd = match direction {
             Direction::Request => inner.parts.request_evd(),
             Direction::Receive if inner.receives_outstanding() == 0 => inner.parts.recv_evd(),
-            Direction::Receive => return None,
+            Direction::Receive => return Ok(false),
         };
         let event = dto.flushed(self.handle());
-        let flushed = evd.and_then(|evd| evd.post(&event).map_err(|_| no_room()));
-        if flushed.is_ok() && direction == Direction::Receive {
+        evd?.post(&event).map_err(|_| no_room())?;
+        if direction == Direction::Receive {
             self.count_flushed(inner, 1);
         }
-        Some(flushed)
+        Ok(true)
     }
 
     /// Posts a receive.

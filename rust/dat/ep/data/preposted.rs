@@ -85,8 +85,8 @@ impl Ep {
             };
             inner.may_post_recv()?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
-            if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
-                return flushed.map(|()| None);
+            if self.flush_if_disconnected(&mut inner, &dto)? {
+                return Ok(None);
             }
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());

@@ -48,6 +48,16 @@ use zerocopy::IntoBytes;
 /// Largest number of events that are copied out together.
 const AT_ONCE: usize = 8;
 
+/// Outcome of reading events that were queued.
+enum ReadEnd {
+    /// Events were copied out and taken.
+    Taken,
+    /// Not even the oldest event could be copied.
+    Fault,
+    /// A signal is pending, and other threads have taken each event that was copied.
+    Interrupted,
+}
+
 /// Ring and index of the oldest event.
 #[derive(Clone, Copy)]
 enum Oldest {
@@ -127,16 +137,11 @@ impl Evd {
 
     /// Copies events out and takes them, until none is queued or `to` is full. Calls `before_copy`
     /// before each copy, which may wait for a page. Returns `None` if no event was queued.
-    ///
-    /// # Errors
-    ///
-    /// `EFAULT` if not even the oldest event could be copied, `ERESTARTSYS` if a signal is pending
-    /// and other threads have taken each event that was copied.
     fn read_into(
         self: &Arc<Self>,
         to: &mut RecordDest<'_, '_>,
         before_copy: impl Fn(),
-    ) -> Option<Result> {
+    ) -> Option<ReadEnd> {
         let before = to.count();
         let mut retries = DrainRetries::new();
         while to.room() != 0 {
@@ -152,18 +157,18 @@ impl Evd {
             before_copy();
             let copied = peeked.put_into(to);
             if copied == 0 {
-                return Some(Err(EFAULT));
+                return Some(ReadEnd::Fault);
             }
             if !self.take_peeked(&peeked, copied) {
                 to.undo(copied);
                 if task::has_signal() {
-                    return Some(Err(ERESTARTSYS));
+                    return Some(ReadEnd::Interrupted);
                 }
             } else if copied < peeked.count {
                 break;
             }
         }
-        (to.count() != before).then_some(Ok(()))
+        (to.count() != before).then_some(ReadEnd::Taken)
     }
 }
 
@@ -192,13 +197,13 @@ fn pass_on(evd: &Arc<Evd>, sleepers: &FileSleepers) {
 }
 
 impl Waiter for EventReader<'_, '_, '_, '_> {
-    type Output = Result;
+    type Output = ReadEnd;
 
     fn queued(&self) -> u32 {
         self.evd.queued()
     }
 
-    fn take(&mut self, _threshold: u32) -> Option<Result> {
+    fn take(&mut self, _threshold: u32) -> Option<ReadEnd> {
         let (evd, sleepers, has_slept) = (self.evd, self.sleepers, self.has_slept);
         // The wake-up of this read may have been the only one for the event.
         evd.read_into(self.to, || {
@@ -208,7 +213,7 @@ impl Waiter for EventReader<'_, '_, '_, '_> {
         })
     }
 
-    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<Result>) {
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<ReadEnd>) {
         self.seen = self.sleepers.event_count();
         // If this leaves completions behind, the pump drains them and notifies.
         self.evd.arm_and_drain(&mut self.evd.consumer.lock());
@@ -270,9 +275,10 @@ impl EvdFile {
             has_slept: false,
         };
         match wait_for(&mut reader, 1) {
-            Ok(result) => result,
+            Ok(ReadEnd::Taken) => Ok(()),
+            Ok(ReadEnd::Fault) => Err(EFAULT),
+            Ok(ReadEnd::Interrupted) | Err(WaitError::Interrupted) => Err(ERESTARTSYS),
             Err(WaitError::TimedOut) => Err(EAGAIN),
-            Err(WaitError::Interrupted) => Err(ERESTARTSYS),
             Err(WaitError::Closed) if evd.wakeup.closed.load_acquire() => Ok(()),
             Err(WaitError::Closed) if blocking == Blocking::MayNot => Err(EAGAIN),
             Err(WaitError::Closed) => Err(EPERM),

@@ -234,12 +234,14 @@ impl PreparedRegistration {
         let address = address(&resources.pages, fmr.is_zero_based).map_err(registration_error)?;
         let reports = resources.reports();
         let region = resources.region.take().ok_or(DatError::memory())?;
-        let Some((region, mapped)) = FastMr::map(region, &resources.pages, address, access) else {
+        let Some(mut region) = Arc::into_unique_or_drop(region) else {
+            // A request holds the region.
             Resources::end_reports(reports);
             return Err(DatError::internal());
         };
+        let mapped = region.as_mut().map(&resources.pages, address, access);
         let rmr_context = region.key();
-        resources.region = Some(region);
+        resources.region = Some(Arc::from(region));
         mapped.map_err(registration_error)?;
         self.registration = FastRegistration {
             address,

@@ -6,7 +6,7 @@ use crate::rust::model::{
     atomic::AtomicU64,
     event::Record,
     ring::{
-        resize::Resize,
+        resize::{BeginError, Resize},
         words_for,
         Ring,
         RingConsumer,
@@ -55,9 +55,12 @@ impl Whole {
         self.ring.pop(&mut self.consumer)
     }
 
-    fn begin(&self, qlen: u32) -> Result<Resize<Words>, RingFull> {
-        let words = storage(words_for(qlen).expect("a length"));
-        Resize::begin(&self.ring, &self.consumer, words, qlen).expect("storage that suffices")
+    fn begin(&self, qlen: u32) -> Result<Resize<Words>, BeginError> {
+        self.begin_with(words_for(qlen).expect("a length"), qlen)
+    }
+
+    fn begin_with(&self, words: usize, qlen: u32) -> Result<Resize<Words>, BeginError> {
+        Resize::begin(&self.ring, &self.consumer, storage(words), qlen)
     }
 
     /// Finishes a move as `dat_evd_resize` does. `late` is the largest number of records to copy at
@@ -179,9 +182,9 @@ fn new_slots_have_to_suffice() {
     for n in 0..2 {
         assert_eq!(whole.push(n), Ok(n as u32 + 1));
     }
-    assert!(Resize::begin(&whole.ring, &whole.consumer, storage(8), 2).is_none());
-    assert!(Resize::begin(&whole.ring, &whole.consumer, storage(8), 0).is_none());
-    assert!(whole.begin(1).is_err());
+    assert_eq!(whole.begin_with(8, 2).err(), Some(BeginError::Storage));
+    assert_eq!(whole.begin_with(8, 0).err(), Some(BeginError::Storage));
+    assert_eq!(whole.begin(1).err(), Some(BeginError::Full));
     // One more record is pushed, which does not fit any more.
     let resize = whole.begin(2).expect("both fit");
     assert_eq!(whole.push(2), Ok(3));

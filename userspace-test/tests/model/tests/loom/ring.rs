@@ -9,7 +9,7 @@ use super::{
         atomic::AtomicU64,
         event::Record,
         ring::{
-            resize::Resize,
+            resize::{BeginError, Resize},
             words_for,
             Ring,
             RingConsumer,
@@ -166,9 +166,10 @@ impl Locked {
 
     fn resize(&self, qlen: u32) -> bool {
         let mut consumer = self.consumer.lock().expect("the consumers' lock");
-        let begun = Resize::begin(&self.ring, &consumer, storage(qlen), qlen).expect("a length");
-        let Ok(mut resize) = begun else {
-            return false;
+        let mut resize = match Resize::begin(&self.ring, &consumer, storage(qlen), qlen) {
+            Ok(resize) => resize,
+            Err(BeginError::Full) => return false,
+            Err(BeginError::Storage) => panic!("storage that suffices"),
         };
         loop {
             {
