@@ -52,6 +52,7 @@ pub(crate) use self::{
 
 pub(super) use self::{
     config::Parts,
+    connect::AcceptingEp,
     context::{
         EpContext,
         Receivers, //

@@ -56,6 +56,7 @@ pub(crate) use self::{
     file::EvdFile,
     flags::Flags,
     upcall::{
+        Invocation,
         Policy,
         Upcall,
         UpcallReason, //

@@ -356,14 +356,14 @@ impl Backing {
     fn forbid_posts(&self) -> Option<u32> {
         let is_of_kernel = matches!(self.mapped, Some(RegionMemory::Kernel(_)));
         is_of_kernel.then(|| {
-            self.pz.hide_region(self.lmr_context, true);
+            self.pz.hide_region(self.lmr_context);
             self.lmr_context
         })
     }
 
     /// Allows posts to name the memory again.
     fn allow_posts(&self) {
-        self.pz.hide_region(self.lmr_context, false);
+        self.pz.show_region(self.lmr_context);
     }
 }
 

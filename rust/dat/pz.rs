@@ -208,8 +208,17 @@ impl Pz {
         Ok(())
     }
 
-    /// Forbids or allows posts to use an LMR context that is kept.
-    pub(super) fn hide_region(&self, context: u32, is_hidden: bool) {
+    /// Forbids posts to use an LMR context that is kept.
+    pub(super) fn hide_region(&self, context: u32) {
+        self.set_hidden(context, true);
+    }
+
+    /// Allows posts to use a hidden LMR context again.
+    pub(super) fn show_region(&self, context: u32) {
+        self.set_hidden(context, false);
+    }
+
+    fn set_hidden(&self, context: u32, is_hidden: bool) {
         if let Some(region) = self.regions.lock().get_mut(&context) {
             region.is_hidden = is_hidden;
         }

@@ -22,7 +22,8 @@ use crate::{
     dat::{
         evd::{
             deadline,
-            Evd, //
+            Evd,
+            Invocation, //
         },
         prelude::*, //
     },
@@ -54,7 +55,7 @@ export! {
         }
         let (handle, _) = adapter.ia.create_evd(qlen, 0, flags, Placement::ANY)?;
         let created = adapter.ia.get::<Evd>(handle)?;
-        if let Err(error) = created.modify_upcall(policy, upcall, true) {
+        if let Err(error) = created.modify_upcall(policy, upcall, Invocation::Any) {
             adapter.ia.free::<Evd>(handle)?;
             return Err(error);
         }
@@ -70,14 +71,14 @@ export! {
         flag: u32,
     ) {
         let policy = policy(upcalls)?;
-        let any = match flag {
-            bindings::DAT_UPCALL_INVOC_NEW => false,
-            bindings::DAT_UPCALL_INVOC_ANY => true,
+        let invocation = match flag {
+            bindings::DAT_UPCALL_INVOC_NEW => Invocation::New,
+            bindings::DAT_UPCALL_INVOC_ANY => Invocation::Any,
             _ => return Err(DatError::Invalid(Arg::Flags)),
         };
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
         let upcall = upcall(&adapter, object.get())?;
-        evd.modify_upcall(policy, upcall, any)
+        evd.modify_upcall(policy, upcall, invocation)
     }
 
     /// `dat_evd_query`.
@@ -105,14 +106,14 @@ export! {
     /// `dat_evd_enable`.
     fn dat_evd_enable(evd: KernelHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
-        evd.enable(true);
+        evd.enable();
         Ok(())
     }
 
     /// `dat_evd_disable`.
     fn dat_evd_disable(evd: KernelHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
-        evd.enable(false);
+        evd.disable();
         Ok(())
     }
 

@@ -103,6 +103,15 @@ pub(crate) fn source_address(
     best.map(|(_, index)| index)
 }
 
+/// What the subject of a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubjectKind {
+    /// An RDMA device.
+    Device,
+    /// A network device or an address.
+    Place,
+}
+
 /// Addresses that an adapter's name permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
@@ -205,18 +214,15 @@ impl<'a> AdapterName<'a> {
     }
 
     /// Returns which addresses the adapter has if it has this one; `None` if the name excludes it.
-    ///
-    /// `by_device` if the subject is the name of the device; otherwise it is that of the network
-    /// device, or the address.
     pub(crate) fn choice(
         &self,
-        by_device: bool,
+        subject: SubjectKind,
         netdev: &[u8],
         address: &LocalAddress,
     ) -> Option<Choice> {
-        let subject = match by_device {
-            true => None,
-            false => Some(match_text(self.subject, netdev, address.ip)?),
+        let subject = match subject {
+            SubjectKind::Device => None,
+            SubjectKind::Place => Some(match_text(self.subject, netdev, address.ip)?),
         };
         let location = match self.location {
             Some(text) => Some(match_text(text, netdev, address.ip)?),

@@ -63,11 +63,19 @@ const fn precedes(number: u32, other: u32) -> bool {
     distance != 0 && distance <= u32::MAX / 2
 }
 
+/// Requests that have a completion.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signalling {
+    /// All of them: the driver does not allow unsignalled requests.
+    All,
+    /// As few as possible, of those without an event.
+    Few,
+}
+
 /// Requests of an Endpoint in flight.
 pub(crate) struct Requests<S> {
     slots: DtoSlots<S>,
-    /// Whether the driver allows unsignalled requests.
-    allows_unsignalled: bool,
+    signalling: Signalling,
     next_number: u32,
     /// Number of the last signalled request; an earlier one if that was cancelled.
     last_signalled: u32,
@@ -81,17 +89,16 @@ pub(crate) struct Requests<S> {
 }
 
 impl<S: DerefMut<Target = [Slot]>> Requests<S> {
-    /// Creates the slots over `storage`, whose elements are all [`Slot::vacant`]. Without
-    /// `allows_unsignalled` all requests are signalled.
-    pub(crate) const fn new(storage: S, allows_unsignalled: bool) -> Self {
-        Self::numbered_after(storage, allows_unsignalled, 0)
+    /// Creates the slots over `storage`, whose elements are all [`Slot::vacant`].
+    pub(crate) const fn new(storage: S, signalling: Signalling) -> Self {
+        Self::numbered_after(storage, signalling, 0)
     }
 
     /// As [`Requests::new`]. The number of the first request follows `last`.
-    pub(crate) const fn numbered_after(storage: S, allows_unsignalled: bool, last: u32) -> Self {
+    pub(crate) const fn numbered_after(storage: S, signalling: Signalling, last: u32) -> Self {
         Self {
             slots: DtoSlots::new(storage),
-            allows_unsignalled,
+            signalling,
             next_number: last.wrapping_add(1),
             last_signalled: last,
             oldest: Neighbour::NONE,
@@ -163,7 +170,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// Requests that change memory regions are signalled: they own the region until they complete.
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
         dto.flags.has(CompletionFlags::SUPPRESS)
-            && self.allows_unsignalled
+            && self.signalling == Signalling::Few
             && !dto.flags.has(CompletionFlags::MARKER)
             && !dto.operation.is_local()
             && number.wrapping_sub(self.last_signalled) < interval(self.capacity())

@@ -70,13 +70,13 @@ pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_c
 
 pub(super) fn enable(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let evd = find(client, message.handle)?;
-    evd.enable(true);
+    evd.enable();
     Ok(())
 }
 
 pub(super) fn disable(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let evd = find(client, message.handle)?;
-    evd.enable(false);
+    evd.disable();
     Ok(())
 }
 

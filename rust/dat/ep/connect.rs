@@ -17,6 +17,8 @@ pub(crate) use self::{
     arguments::ConnectArguments, //
 };
 
+pub(in crate::dat) use self::accept::AcceptingEp;
+
 pub(super) use self::{
     connection::{
         Addresses,

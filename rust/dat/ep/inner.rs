@@ -39,7 +39,10 @@ use crate::{
         dto::DtoSlots,
         ep::Phase,
         handle::PerDirection,
-        requests::Requests,
+        requests::{
+            Requests,
+            Signalling, //
+        },
         traffic::Traffic, //
     },
     sys::user::ChargedArray,
@@ -61,11 +64,13 @@ pub(super) fn requests(
     context: &EpContext,
     flags: Flags,
 ) -> DatResult<Requests<SlotStorage>> {
-    let device = context.ia.device();
-    let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
+    let signalling = match context.ia.device() {
+        Ok(device) if device.driver().allows_unsignalled => Signalling::Few,
+        Ok(_) | Err(_) => Signalling::All,
+    };
     Ok(Requests::new(
         slots(context.ia.user(), count, flags)?,
-        unsignalled,
+        signalling,
     ))
 }
 

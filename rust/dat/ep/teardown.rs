@@ -39,7 +39,10 @@ use crate::{
             Phase, //
         },
         handle::LIVES,
-        requests::Requests, //
+        requests::{
+            Requests,
+            Signalling, //
+        },
     },
     rdma::qp,
     sys::{
@@ -142,7 +145,7 @@ impl Ep {
                 core::mem::take(&mut inner.parts),
                 core::mem::replace(
                     &mut inner.requests,
-                    Requests::new(SlotStorage::empty(), false),
+                    Requests::new(SlotStorage::empty(), Signalling::All),
                 ),
                 core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::empty())),
                 core::mem::replace(&mut inner.named, Named::none()),

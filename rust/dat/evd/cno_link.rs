@@ -215,12 +215,19 @@ impl Evd {
         drop(self.replace_cno(None));
     }
 
-    /// Enables or disables the link: `dat_evd_enable`, `dat_evd_disable`. If it is enabled, queued
-    /// events trigger the CNO.
+    /// Enables the link: `dat_evd_enable`. Queued events trigger the CNO.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn enable(self: &Arc<Self>, enabled: bool) {
-        self.change_link(|inner| inner.enabled = enabled);
+    pub(crate) fn enable(self: &Arc<Self>) {
+        self.change_link(|inner| inner.enabled = true);
+        self.offer();
+    }
+
+    /// Disables the link: `dat_evd_disable`.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn disable(self: &Arc<Self>) {
+        self.change_link(|inner| inner.enabled = false);
         self.offer();
     }
 

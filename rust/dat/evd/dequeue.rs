@@ -73,10 +73,17 @@ impl Evd {
     }
 
     fn found(taken: bool, end: DrainEnd) -> TakeResult {
-        match (taken, end) {
-            (true, end) => TakeResult::Event(end),
-            (false, DrainEnd::Complete) => TakeResult::Nothing,
-            (false, DrainEnd::BudgetExhausted) => TakeResult::BudgetExhausted,
+        if taken {
+            TakeResult::Event(end)
+        } else {
+            Self::found_nothing(end)
+        }
+    }
+
+    fn found_nothing(end: DrainEnd) -> TakeResult {
+        match end {
+            DrainEnd::Complete => TakeResult::Nothing,
+            DrainEnd::BudgetExhausted => TakeResult::BudgetExhausted,
         }
     }
 
@@ -189,7 +196,7 @@ impl Evd {
         if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty_to_consumer()) {
             let drained = self.drain_to_ring(consumer);
             if self.queued() < threshold {
-                return Self::found(false, drained);
+                return Self::found_nothing(drained);
             }
         }
         self.pop(consumer, limit, sink)

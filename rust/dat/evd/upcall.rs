@@ -76,6 +76,15 @@ impl Policy {
     }
 }
 
+/// Events that make upcalls after a change of the policy: `DAT_UPCALL_FLAG`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Invocation {
+    /// The next event starts the upcalls. Those for the queued events come first.
+    New,
+    /// Upcalls for queued events start at once.
+    Any,
+}
+
 /// Reason of an upcall.
 pub(crate) enum UpcallReason<'a> {
     /// This event. The flag says whether more events are queued after it.
@@ -275,9 +284,6 @@ impl Evd {
     /// Changes the upcall policy and function: `dat_evd_modify_upcall`. With `None`, the function
     /// stays.
     ///
-    /// With `any`, upcalls for queued events start at once. Otherwise the next event starts them,
-    /// and the queued events come first.
-    ///
     /// A teardown waits until all upcalls have returned.
     ///
     /// Context: process; sleeps.
@@ -294,7 +300,7 @@ impl Evd {
         self: &Arc<Self>,
         policy: Policy,
         upcall: Option<Arc<dyn Upcall>>,
-        any: bool,
+        invocation: Invocation,
     ) -> DatResult {
         if policy == Policy::Teardown && self.wakeup.upcalls.is_caller() {
             let in_use = Subtype::InvalidStateEvdInUse;
@@ -317,8 +323,11 @@ impl Evd {
             Policy::Disable => {}
             Policy::Teardown => self.wakeup.upcalls.wait_until_idle(),
             // Events that were queued before may have gone unannounced.
-            _ if any || were_made => self.wakeup.upcalls.arrived(),
-            _ => self.await_upcall(),
+            _ if were_made => self.wakeup.upcalls.arrived(),
+            _ => match invocation {
+                Invocation::Any => self.wakeup.upcalls.arrived(),
+                Invocation::New => self.await_upcall(),
+            },
         }
         Ok(())
     }

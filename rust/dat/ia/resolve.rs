@@ -10,7 +10,8 @@ use crate::{
     },
     model::adapter_name::{
         own_address,
-        AdapterName, //
+        AdapterName,
+        SubjectKind, //
     },
     rdma::{
         client,
@@ -38,18 +39,17 @@ fn devices(net: &NetRef) -> impl Iterator<Item = Arc<Device>> + '_ {
     (0..).map_while(|index| visible(index, net))
 }
 
-/// Returns a port for the IA, if the name allows one of its addresses. The subject of the name is
-/// that of the device if `by_device`.
+/// Returns a port for the IA, if the name allows one of its addresses.
 fn at_port(
     device: &Arc<Device>,
     port: u32,
     name: &AdapterName<'_>,
-    by_device: bool,
+    subject: SubjectKind,
     net: &NetRef,
 ) -> DatResult<Option<IaPort>> {
     let mut addresses = device.addresses(port, net)?;
     let choice =
-        |address: &PortAddress| name.choice(by_device, address.netdev_name(), &address.local);
+        |address: &PortAddress| name.choice(subject, address.netdev_name(), &address.local);
     addresses.retain(|address| choice(address).is_some());
     let own = own_address(addresses.iter().map(|address| address.local));
     let own = own.and_then(|own| addresses.get(own));
@@ -67,11 +67,11 @@ fn at_port(
 fn at_device(
     device: &Arc<Device>,
     name: &AdapterName<'_>,
-    by_device: bool,
+    subject: SubjectKind,
     net: &NetRef,
 ) -> DatResult<Option<IaPort>> {
     for port in device.ports().filter(|&port| name.allows_port(port)) {
-        if let Some(found) = at_port(device, port, name, by_device, net)? {
+        if let Some(found) = at_port(device, port, name, subject, net)? {
             return Ok(Some(found));
         }
     }
@@ -94,11 +94,11 @@ pub(super) fn resolve(name: &[u8], net: &NetRef) -> DatResult<IaPort> {
         if !device.ports().any(|port| name.allows_port(port)) {
             return Err(UNKNOWN);
         }
-        return at_device(&device, &name, true, net)?.ok_or(NO_ADDRESS);
+        return at_device(&device, &name, SubjectKind::Device, net)?.ok_or(NO_ADDRESS);
     }
     let mut refusal = UNKNOWN;
     for device in devices(net) {
-        if let Some(found) = at_device(&device, &name, false, net)? {
+        if let Some(found) = at_device(&device, &name, SubjectKind::Place, net)? {
             return Ok(found);
         }
         let mut ports = device.ports().filter(|&port| name.allows_port(port));
@@ -130,6 +130,6 @@ pub(crate) fn first_address(
         port: None,
         location: None,
     };
-    let found = at_device(device, &any, true, net)?;
+    let found = at_device(device, &any, SubjectKind::Device, net)?;
     Ok(found.map(|found| (found.port, found.own)))
 }

@@ -25,7 +25,10 @@ use crate::{
             Object,
             PrivateData, //
         },
-        ep::Ep,
+        ep::{
+            AcceptingEp,
+            Ep, //
+        },
         prelude::*, //
     },
     model::{
@@ -174,7 +177,11 @@ impl Cr {
             if id.is_none() {
                 return Err(DatError::device());
             }
-            life = ep.begin_accept(cr.ep.is_some(), gate)?;
+            let origin = match cr.ep {
+                Some(_) => AcceptingEp::OfRequest,
+                None => AcceptingEp::OfConsumer,
+            };
+            life = ep.begin_accept(origin, gate)?;
             taken = id.take();
             Ok(())
         })?;

@@ -68,10 +68,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Creates a context without a handler. `may_disconnect` for an incoming request, unless it is
-    /// one over iWARP.
+    /// Creates a context without a handler.
     pub(super) fn new(
-        may_disconnect: bool,
         user: UserId,
         lingering: Arc<LingeringIds>,
         flags: Flags,
@@ -79,7 +77,7 @@ impl Context {
         Arc::pin_init(
             pin_init!(Self {
                 handler <- new_mutex!(None, "CmId::handler"),
-                may_disconnect: Atomic::new(may_disconnect),
+                may_disconnect: Atomic::new(false),
                 connected: Atomic::new(false),
                 asked: Atomic::new(false),
                 over: Atomic::new(false),
@@ -137,6 +135,11 @@ impl Context {
         self.may_disconnect.load(Acquire)
     }
 
+    /// Allows calls of `rdma_disconnect` from now on.
+    pub(super) fn allow_disconnect(&self) {
+        self.may_disconnect.store(true, Release);
+    }
+
     /// Notes that the peer is asked to disconnect.
     pub(super) fn ask(&self) {
         if self.connected.load(Acquire) {
@@ -186,7 +189,7 @@ impl Context {
         match event {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE => {
-                self.may_disconnect.store(true, Release);
+                self.allow_disconnect();
                 self.connected.store(true, Release);
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED

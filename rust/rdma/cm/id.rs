@@ -139,7 +139,7 @@ impl CmId {
 
     fn make(device: Arc<Device>, net: &NetRef, user: UserId, flags: Flags) -> Result<Self> {
         let lingering = device.lingering().clone();
-        let context = Context::new(false, user, lingering, flags)?;
+        let context = Context::new(user, lingering, flags)?;
         // SAFETY: The namespace and the context are alive. The context lives until the ID is
         // destroyed.
         let raw = unsafe {
@@ -175,7 +175,10 @@ impl CmId {
         flags: Flags,
     ) -> Result<Self> {
         let lingering = device.lingering().clone();
-        let context = Context::new(!device.is_iwarp(), user, lingering, flags)?;
+        let context = Context::new(user, lingering, flags)?;
+        if !device.is_iwarp() {
+            context.allow_disconnect();
+        }
         // SAFETY: The caller guarantees that the ID is alive and its mutex held, so no handler
         // reads the context now.
         unsafe {

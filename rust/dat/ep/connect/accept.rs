@@ -28,10 +28,19 @@ use crate::{
     },
 };
 
+/// Origin of the Endpoint that a request is accepted with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::dat) enum AcceptingEp {
+    /// It came with the request.
+    OfRequest,
+    /// The consumer has named it.
+    OfConsumer,
+}
+
 impl Ep {
-    /// Begins `dat_cr_accept`. No other call may use the Endpoint now. `own` is true if the
-    /// Endpoint came with this request. An Endpoint of another request is refused. Returns the life
-    /// of the Endpoint. `gate` is the ready gate of the connection.
+    /// Begins `dat_cr_accept`. No other call may use the Endpoint now. Returns the life of the
+    /// Endpoint. An Endpoint of another request is refused. `gate` is the ready gate of the
+    /// connection.
     ///
     /// Context: any.
     ///
@@ -39,9 +48,14 @@ impl Ep {
     ///
     /// INVALID_STATE with the state's subtype unless the Endpoint is configured, and is unconnected
     /// or was created or reserved for a request.
-    pub(in crate::dat) fn begin_accept(&self, own: bool, gate: ReadyGate) -> DatResult<u32> {
+    pub(in crate::dat) fn begin_accept(
+        &self,
+        origin: AcceptingEp,
+        gate: ReadyGate,
+    ) -> DatResult<u32> {
         let mut inner = self.inner.lock();
-        if let (Phase::Passive(_) | Phase::Tentative(_), false) = (inner.phase, own) {
+        let is_of_a_request = matches!(inner.phase, Phase::Passive(_) | Phase::Tentative(_));
+        if is_of_a_request && origin == AcceptingEp::OfConsumer {
             return Err(inner.phase.invalid_state_error());
         }
         self.advance(&mut inner, Call::Accept)?;

@@ -148,8 +148,7 @@ impl Ep {
                 (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
                 _ => ended(status, 0),
             };
-            let ok = status == DtoStatus::Success;
-            inner.registrations.end(wr.slot, &dto, ok);
+            inner.registrations.end(wr.slot, &dto, status);
             self.count_completion(&mut inner, wr.slot, &dto, result);
             let stands = matches!(inner.phase, Phase::Connected(_))
                 && inner.demand.is_none()
@@ -190,8 +189,8 @@ impl Ep {
             if has_event {
                 let dto = inner.requests.slots().get(wr.slot).copied();
                 if let (true, Some(dto)) = (is_request, dto) {
-                    let ok = status(completion.status()) == DtoStatus::Success;
-                    inner.registrations.end(wr.slot, &dto, ok);
+                    let status = status(completion.status());
+                    inner.registrations.end(wr.slot, &dto, status);
                 }
                 return false;
             }
@@ -269,7 +268,11 @@ impl Ep {
         if inner.phase != Phase::Freed && !self.try_hold(inner, evd, completed) {
             let is_queued = self.report(inner, evd, completed, direct);
             if completed.direction == Direction::Receive {
-                self.watch_receive(inner, is_queued);
+                self.watch_receive(inner);
+                if !is_queued {
+                    // The consumer got the event directly, or gets none.
+                    inner.take_receive();
+                }
             }
         }
         match status {

@@ -12,7 +12,10 @@ use crate::{
             Dto,
             DtoResult, //
         },
-        event::Operation,
+        event::{
+            DtoStatus,
+            Operation, //
+        },
         fast_lmr::LmrInput, //
     },
     rdma::fast_mr::PostedMr,
@@ -48,9 +51,9 @@ impl Registrations {
         drop(self.0.insert(node.into_node(slot, posted)));
     }
 
-    /// Releases the objects of a request that has ended, or that no QP will carry out. `ok` says
-    /// whether it has succeeded.
-    pub(in crate::dat::ep) fn end(&mut self, slot: u32, dto: &Dto, ok: bool) {
+    /// Releases the objects of a request that has ended, or that no QP will carry out.
+    pub(in crate::dat::ep) fn end(&mut self, slot: u32, dto: &Dto, status: DtoStatus) {
+        let ok = status == DtoStatus::Success;
         let input = match dto.operation {
             Operation::LmrInvalidate => LmrInput::InvalidationEnded { ok },
             Operation::LmrFmr => LmrInput::RegistrationEnded { ok },

@@ -206,7 +206,7 @@ impl Ep {
                 let result = receive_result(completion, &mut dto);
                 self.inner.lock().note_invalidation(&dto, result);
                 evd.report_drained(&dto.event(self.handle(), result));
-                self.watch_receive(&mut self.inner.lock(), true);
+                self.watch_receive(&mut self.inner.lock());
             }
         }
     }

@@ -49,7 +49,7 @@ impl Inner {
     }
 
     /// Counts a receive whose event the consumer has taken.
-    fn take_receive(&mut self) {
+    pub(in crate::dat::ep) fn take_receive(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.watermarks.take_one();
         }
@@ -139,14 +139,11 @@ impl Ep {
         }
     }
 
-    /// Counts a receive that has just completed. `is_queued` is `false` if the consumer got its
-    /// event directly, or gets none.
-    pub(in crate::dat::ep) fn watch_receive(self: &Arc<Self>, inner: &mut Inner, is_queued: bool) {
+    /// Counts a receive that has just completed. [`Inner::take_receive`] has to follow if its event
+    /// is not queued.
+    pub(in crate::dat::ep) fn watch_receive(self: &Arc<Self>, inner: &mut Inner) {
         inner.count_receives(1);
         self.check_watermarks(inner);
-        if !is_queued {
-            inner.take_receive();
-        }
     }
 
     /// Counts a receive whose event the consumer has taken.

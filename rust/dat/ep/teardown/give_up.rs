@@ -11,6 +11,7 @@ use crate::{
         completion::CompletionFlags,
         dto::Scan,
         ep::Phase,
+        event::DtoStatus,
         handle::Direction, //
     },
 };
@@ -65,7 +66,7 @@ impl Ep {
                         Direction::Receive => inner.receives.complete(slot),
                         Direction::Request => inner.requests.complete(slot),
                     };
-                    inner.registrations.end(slot, &dto, false);
+                    inner.registrations.end(slot, &dto, DtoStatus::Flushed);
                     count = count.saturating_add(1);
                     let is_silent =
                         inner.phase == Phase::Freed || dto.flags.has(CompletionFlags::MARKER);

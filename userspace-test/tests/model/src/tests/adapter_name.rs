@@ -10,7 +10,8 @@ use crate::rust::model::adapter_name::{
     AdapterName,
     Choice,
     LocalAddress,
-    Match, //
+    Match,
+    SubjectKind, //
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -101,23 +102,24 @@ fn a_location_is_a_network_device_or_an_address() {
 
 #[test]
 fn a_name_leaves_port_network_device_or_address() {
+    use SubjectKind::{Device, Place};
     let address = at("10.7.0.1/24", 3);
-    let choice = |text, by_device| {
+    let choice = |text, subject| {
         parse(text)
             .expect(text)
-            .choice(by_device, b"eth0.5", &address)
+            .choice(subject, b"eth0.5", &address)
     };
-    assert_eq!(choice("rxe0", true), Some(Choice::Port));
-    assert_eq!(choice("rxe0@eth0.5", true), Some(Choice::NetDevice(3)));
-    assert_eq!(choice("rxe0@10.7.0.1", true), Some(Choice::Address));
-    assert_eq!(choice("rxe0@eth0", true), None);
-    assert_eq!(choice("rxe0", false), None);
-    assert_eq!(choice("eth0.5", false), Some(Choice::NetDevice(3)));
-    assert_eq!(choice("10.7.0.1", false), Some(Choice::Address));
-    assert_eq!(choice("eth0.5@10.7.0.1", false), Some(Choice::Address));
-    assert_eq!(choice("10.7.0.1@eth0.5", false), Some(Choice::Address));
-    assert_eq!(choice("eth0.5@10.7.0.2", false), None);
-    assert_eq!(choice("eth0@10.7.0.1", false), None);
+    assert_eq!(choice("rxe0", Device), Some(Choice::Port));
+    assert_eq!(choice("rxe0@eth0.5", Device), Some(Choice::NetDevice(3)));
+    assert_eq!(choice("rxe0@10.7.0.1", Device), Some(Choice::Address));
+    assert_eq!(choice("rxe0@eth0", Device), None);
+    assert_eq!(choice("rxe0", Place), None);
+    assert_eq!(choice("eth0.5", Place), Some(Choice::NetDevice(3)));
+    assert_eq!(choice("10.7.0.1", Place), Some(Choice::Address));
+    assert_eq!(choice("eth0.5@10.7.0.1", Place), Some(Choice::Address));
+    assert_eq!(choice("10.7.0.1@eth0.5", Place), Some(Choice::Address));
+    assert_eq!(choice("eth0.5@10.7.0.2", Place), None);
+    assert_eq!(choice("eth0@10.7.0.1", Place), None);
 }
 
 #[test]

@@ -17,16 +17,17 @@ use crate::rust::model::{
     requests::{
         interval,
         Posted,
-        Requests, //
+        Requests,
+        Signalling, //
     },
 };
 
 fn requests(capacity: usize) -> Requests<Vec<Slot>> {
-    Requests::new(vec![Slot::vacant(); capacity], true)
+    Requests::new(vec![Slot::vacant(); capacity], Signalling::Few)
 }
 
 fn numbered_after(last: u32, capacity: usize) -> Requests<Vec<Slot>> {
-    Requests::numbered_after(vec![Slot::vacant(); capacity], true, last)
+    Requests::numbered_after(vec![Slot::vacant(); capacity], Signalling::Few, last)
 }
 
 /// Returns the flags of a DTO with these bits.
@@ -136,7 +137,7 @@ fn only_requests_without_event_are_unsignalled() {
 
 #[test]
 fn all_are_signalled_for_other_drivers() {
-    let mut queue = Requests::new(vec![Slot::vacant(); 64], false);
+    let mut queue = Requests::new(vec![Slot::vacant(); 64], Signalling::All);
     for n in 0..64 {
         assert!(post(&mut queue, suppressed(n)).signalled);
         assert!(!queue.has_open_end());
