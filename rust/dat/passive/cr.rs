@@ -124,7 +124,7 @@ impl Cr {
     /// Returns the addresses of the service point at which the request arrived. Unlike the address
     /// in the request, they name the network device of a link-local address.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SockAddr> + '_ {
-        let addresses = self.point().addresses().iter().copied();
+        let addresses = self.point().addresses.iter().copied();
         addresses.filter(|address| address.ip() == self.request.local.ip())
     }
 

@@ -61,7 +61,7 @@ impl Communicator {
 
 /// Returns the address of a Common Service Point, its only one.
 fn first(point: &Point) -> SockAddr {
-    point.addresses().first().copied().unwrap_or_default()
+    point.addresses.first().copied().unwrap_or_default()
 }
 
 /// Parameters that [`Csp::query`] returns.
@@ -99,7 +99,7 @@ impl Csp {
             once: false,
         };
         let point = Point::open(context, csps, listener, config).map_err(port_in_use)?;
-        Ok((point.handle(), first(&point)))
+        Ok((point.handle, first(&point)))
     }
 
     /// Implements `dat_csp_query`.
@@ -108,7 +108,7 @@ impl Csp {
         Param {
             communicator: Communicator::of(address),
             address,
-            evd: self.point.evd().handle(),
+            evd: self.point.evd.handle(),
         }
     }
 }

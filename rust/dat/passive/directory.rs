@@ -370,7 +370,7 @@ impl Handler for ListenAddress {
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> RequestDecision<'a> {
         match self.find_point(data) {
             Some((point, data)) => {
-                let request = RequestData::new(&id, point.conn_qual(), data);
+                let request = RequestData::new(&id, point.conn_qual, data);
                 Arrival::receive(&point, id, request)
             }
             None => id.refuse(Refusal::NobodyListens),

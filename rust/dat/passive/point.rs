@@ -86,10 +86,13 @@ pub(in crate::dat) struct Point {
     pub(super) context: Arc<PassiveContext>,
     pub(super) conn_qual: u64,
     /// Addresses that the service point listens on, at least one.
-    addresses: KVVec<SockAddr>,
+    pub(super) addresses: KVVec<SockAddr>,
+    /// EVD that requests are reported to.
     pub(super) evd: Arc<Evd>,
-    backlog: u32,
+    /// Number of requests that may wait for an answer.
+    pub(super) backlog: u32,
     pub(super) ep_origin: EpOrigin,
+    /// Whether the service point takes one request only.
     pub(super) once: bool,
     #[pin]
     pub(super) admission: Mutex<Admission>,
@@ -250,39 +253,9 @@ impl Point {
         let _ = queue().try_spawn(GFP_KERNEL, move || point.stop_listening());
     }
 
-    /// Returns the handle.
-    pub(super) fn handle(&self) -> u64 {
-        self.handle
-    }
-
     /// Returns the adapter.
     pub(super) fn ia(&self) -> &IaBase {
         self.context.ia()
-    }
-
-    /// Returns the connection qualifier.
-    pub(super) fn conn_qual(&self) -> u64 {
-        self.conn_qual
-    }
-
-    /// Returns the addresses that the service point listens on, at least one.
-    pub(super) fn addresses(&self) -> &[SockAddr] {
-        &self.addresses
-    }
-
-    /// Returns the EVD that requests are reported to.
-    pub(super) fn evd(&self) -> &Arc<Evd> {
-        &self.evd
-    }
-
-    /// Returns the number of requests that may wait for an answer.
-    pub(super) fn backlog(&self) -> u32 {
-        self.backlog
-    }
-
-    /// Returns the origin of the Endpoints that requests are accepted with.
-    pub(super) fn ep_origin(&self) -> &EpOrigin {
-        &self.ep_origin
     }
 
     /// Reserves a slot in the backlog for a request.

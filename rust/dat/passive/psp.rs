@@ -109,19 +109,19 @@ impl Psp {
                 Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
                 _ => error,
             })?;
-        Ok((point.handle(), point.conn_qual()))
+        Ok((point.handle, point.conn_qual))
     }
 
     /// Implements `dat_psp_query`.
     pub(crate) fn query(&self) -> Param {
         Param {
-            conn_qual: self.point.conn_qual(),
-            evd: self.point.evd().handle(),
-            supplier: match self.point.ep_origin() {
+            conn_qual: self.point.conn_qual,
+            evd: self.point.evd.handle(),
+            supplier: match self.point.ep_origin {
                 EpOrigin::Provider => EpSupplier::Provider,
                 EpOrigin::Consumer | EpOrigin::Reserved(_) => EpSupplier::Consumer,
             },
-            backlog: self.point.backlog(),
+            backlog: self.point.backlog,
         }
     }
 }

@@ -68,15 +68,15 @@ impl Rsp {
             ep_origin,
             once: true,
         };
-        Ok(Point::open(context, rsps, listener, config)?.handle())
+        Ok(Point::open(context, rsps, listener, config)?.handle)
     }
 
     /// Implements `dat_rsp_query`.
     pub(crate) fn query(&self) -> Param {
         Param {
-            conn_qual: self.point.conn_qual(),
-            evd: self.point.evd().handle(),
-            ep: match self.point.ep_origin() {
+            conn_qual: self.point.conn_qual,
+            evd: self.point.evd.handle(),
+            ep: match &self.point.ep_origin {
                 EpOrigin::Reserved(ep) => ep.handle(),
                 EpOrigin::Consumer | EpOrigin::Provider => 0,
             },
