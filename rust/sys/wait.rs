@@ -35,6 +35,8 @@ pub(crate) use self::{
     },
 };
 
+use crate::model::wait::SleepEnd;
+
 /// Result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SleepResult {
@@ -44,4 +46,14 @@ pub(crate) enum SleepResult {
     TimedOut,
     /// A signal is pending.
     Interrupted,
+}
+
+impl From<SleepResult> for SleepEnd {
+    fn from(result: SleepResult) -> Self {
+        match result {
+            SleepResult::Ready => Self::Woken,
+            SleepResult::TimedOut => Self::TimedOut,
+            SleepResult::Interrupted => Self::Interrupted,
+        }
+    }
 }

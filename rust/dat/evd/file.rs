@@ -16,6 +16,7 @@
 //! holds for poll too, and for each call that finds the EVD empty while it has a file: with
 //! edge-triggered epoll, no poll follows such a call.
 
+mod call;
 mod read;
 mod sleepers;
 mod write;
@@ -113,7 +114,7 @@ impl Drop for EvdFile {
 
 impl RecordFile for EvdFile {
     fn sleepers(&self) -> &WaitQueue {
-        self.sleepers.readers()
+        self.sleepers.readers().queue()
     }
 
     fn readiness(&self) -> Readiness {

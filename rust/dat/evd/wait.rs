@@ -28,8 +28,7 @@ use crate::{
         task,
         wait::{
             Deadline,
-            SleepResult, //
-            WaiterReservation,
+            WaiterReservation, //
         },
     },
 };
@@ -180,15 +179,10 @@ impl Waiter for OnlyWaiter<'_> {
         if evd.is_over() {
             return SleepEnd::Closed;
         }
-        match self
-            .reservation
+        // A stop of waits wakes, too. The next sleep reports it, unless an event can be taken.
+        self.reservation
             .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
-        {
-            // A stop of waits wakes, too. The next sleep reports it, unless an event can be taken.
-            SleepResult::Ready => SleepEnd::Woken,
-            SleepResult::TimedOut => SleepEnd::TimedOut,
-            SleepResult::Interrupted => SleepEnd::Interrupted,
-        }
+            .into()
     }
 }
 

@@ -8,6 +8,7 @@
 //! events that are the oldest then.
 
 use super::{
+    call::FileCall,
     sleepers::FileSleepers,
     EvdFile, //
 };
@@ -20,7 +21,6 @@ use crate::{
         prelude::*, //
     },
     model::{
-        bell::BellCount,
         direct_event::{
             DrainEnd,
             DrainRetries, //
@@ -39,8 +39,7 @@ use crate::{
             Blocking,
             RecordDest, //
         },
-        task,
-        wait::SleepResult, //
+        task, //
     },
 };
 use zerocopy::IntoBytes;
@@ -177,9 +176,7 @@ struct EventReader<'a, 'to, 'iter, 'data> {
     evd: &'a Arc<Evd>,
     sleepers: &'a FileSleepers,
     to: &'to mut RecordDest<'iter, 'data>,
-    blocking: Blocking,
-    seen: BellCount,
-    has_slept: bool,
+    call: FileCall<'a>,
 }
 
 /// Wakes another read, if one sleeps and an event is queued.
@@ -187,7 +184,7 @@ struct EventReader<'a, 'to, 'iter, 'data> {
 /// An event wakes one read. The woken read may be interrupted, may take another event, or may wait
 /// for a page of its buffer for ever.
 fn pass_on(evd: &Arc<Evd>, sleepers: &FileSleepers) {
-    if !sleepers.readers().has_sleepers() {
+    if !sleepers.readers().queue().has_sleepers() {
         return;
     }
     evd.arm_and_drain(&mut evd.consumer.lock());
@@ -204,7 +201,7 @@ impl Waiter for EventReader<'_, '_, '_, '_> {
     }
 
     fn take(&mut self, _threshold: u32) -> Option<ReadEnd> {
-        let (evd, sleepers, has_slept) = (self.evd, self.sleepers, self.has_slept);
+        let (evd, sleepers, has_slept) = (self.evd, self.sleepers, self.call.has_slept());
         // The wake-up of this read may have been the only one for the event.
         evd.read_into(self.to, || {
             if has_slept {
@@ -214,7 +211,7 @@ impl Waiter for EventReader<'_, '_, '_, '_> {
     }
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<ReadEnd>) {
-        self.seen = self.sleepers.event_count();
+        self.call.hear();
         // If this leaves completions behind, the pump drains them and notifies.
         self.evd.arm_and_drain(&mut self.evd.consumer.lock());
         (ArmResult::Empty, self.take(threshold))
@@ -222,34 +219,23 @@ impl Waiter for EventReader<'_, '_, '_, '_> {
 
     fn stop(&mut self) -> Option<WaitError> {
         if self.evd.is_over() {
-            Some(WaitError::Closed)
-        } else if self.blocking == Blocking::MayNot {
-            Some(WaitError::TimedOut)
-        } else {
-            task::has_signal().then_some(WaitError::Interrupted)
+            return Some(WaitError::Closed);
         }
+        self.call.stop()
     }
 
     fn sleep(&mut self) -> SleepEnd {
         if self.evd.is_over() {
             return SleepEnd::Closed;
         }
-        if self.blocking == Blocking::MayNot {
-            return SleepEnd::TimedOut;
-        }
-        self.has_slept = true;
-        match self.sleepers.sleep_for_event(self.seen) {
-            SleepResult::Ready => SleepEnd::Woken,
-            SleepResult::TimedOut => SleepEnd::TimedOut,
-            SleepResult::Interrupted => SleepEnd::Interrupted,
-        }
+        self.call.sleep()
     }
 }
 
 impl Drop for EventReader<'_, '_, '_, '_> {
     /// Passes remaining events to another reader.
     fn drop(&mut self) {
-        if self.has_slept {
+        if self.call.has_slept() {
             pass_on(self.evd, self.sleepers);
         }
     }
@@ -270,9 +256,7 @@ impl EvdFile {
             evd: &evd,
             sleepers: &self.sleepers,
             to,
-            blocking,
-            seen: self.sleepers.event_count(),
-            has_slept: false,
+            call: FileCall::new(self.sleepers.readers(), blocking),
         };
         match wait_for(&mut reader, 1) {
             Ok(ReadEnd::Taken) => Ok(()),

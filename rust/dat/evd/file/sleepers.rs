@@ -24,19 +24,55 @@ use kernel::sync::atomic::{
     Full, //
 };
 
+/// A place where threads sleep until the next announcement.
+#[pin_data]
+pub(super) struct SleepPlace {
+    #[pin]
+    queue: WaitQueue,
+    /// Rung for each announcement.
+    bell: Bell,
+}
+
+impl SleepPlace {
+    fn new(queue: impl PinInit<WaitQueue>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            queue <- queue,
+            bell: Bell::new(),
+        })
+    }
+
+    /// Returns the queue of the threads.
+    pub(super) fn queue(&self) -> &WaitQueue {
+        &self.queue
+    }
+
+    /// Returns the present count of announcements.
+    pub(super) fn count(&self) -> BellCount {
+        self.bell.read()
+    }
+
+    /// Sleeps until the count of announcements differs from `seen`, or a signal is pending.
+    pub(super) fn sleep(&self, seen: BellCount) -> SleepResult {
+        let rung = || self.bell.has_rung_since(seen);
+        self.queue.wait(&mut Deadline::Never, rung)
+    }
+
+    /// Announces to all threads. Context: any, including hard IRQ.
+    fn announce(&self) {
+        self.bell.ring();
+        self.queue.wake_all();
+    }
+}
+
 /// Sleepers on the files of an EVD. The EVD and its files share it.
 #[pin_data]
 pub(in crate::dat::evd) struct FileSleepers {
-    /// Reads, and polls of all kinds.
+    /// Reads, to which events are announced, and polls of all kinds.
     #[pin]
-    readers: WaitQueue,
-    /// Writes.
+    readers: SleepPlace,
+    /// Writes, to which room is announced.
     #[pin]
-    writers: WaitQueue,
-    /// Announces events.
-    events: Bell,
-    /// Announces room.
-    room: Bell,
+    writers: SleepPlace,
     /// A write or a poll has found no room.
     wants_room: AtomicBool,
     /// Number of open files.
@@ -52,10 +88,8 @@ impl FileSleepers {
     pub(super) fn new() -> DatResult<Arc<Self>> {
         Ok(Arc::pin_init(
             pin_init!(Self {
-                readers <- new_wait_queue!("FileSleepers::readers"),
-                writers <- new_wait_queue!("FileSleepers::writers"),
-                events: Bell::new(),
-                room: Bell::new(),
+                readers <- SleepPlace::new(new_wait_queue!("FileSleepers::readers")),
+                writers <- SleepPlace::new(new_wait_queue!("FileSleepers::writers")),
                 wants_room: AtomicBool::new(false),
                 files: Atomic::new(0),
             }),
@@ -80,59 +114,39 @@ impl FileSleepers {
         self.files.load(Acquire) != 0
     }
 
-    /// Returns the queue of reads and polls.
-    pub(super) fn readers(&self) -> &WaitQueue {
+    /// Returns the place of reads and polls.
+    pub(super) fn readers(&self) -> &SleepPlace {
         &self.readers
+    }
+
+    /// Returns the place of writes.
+    pub(super) fn writers(&self) -> &SleepPlace {
+        &self.writers
     }
 
     /// Wakes all polls, and one read. Context: any, including hard IRQ.
     pub(super) fn announce_event(&self) {
-        self.events.ring();
-        self.readers.wake_one();
+        self.readers.bell.ring();
+        self.readers.queue.wake_one();
     }
 
     /// Wakes all writes and polls, if one of them waits for room. Context: any, including hard IRQ.
     pub(super) fn announce_room(&self) {
         // The exchange orders the read of the flag after the room was made.
         if self.wants_room.swap(false) {
-            self.room.ring();
-            self.writers.wake_all();
-            self.readers.wake_all();
+            self.writers.announce();
+            self.readers.queue.wake_all();
         }
     }
 
     /// Wakes all.
     pub(super) fn announce_end(&self) {
-        self.events.ring();
-        self.readers.wake_all();
-        self.room.ring();
-        self.writers.wake_all();
+        self.readers.announce();
+        self.writers.announce();
     }
 
     /// Requests the announcement of room. The caller then checks for room again.
     pub(super) fn request_room_wakeup(&self) {
         self.wants_room.swap(true);
-    }
-
-    /// Returns the present count of event announcements.
-    pub(super) fn event_count(&self) -> BellCount {
-        self.events.read()
-    }
-
-    /// Returns the present count of room announcements.
-    pub(super) fn room_count(&self) -> BellCount {
-        self.room.read()
-    }
-
-    /// Sleeps until the count of announced events differs from `seen`, or a signal is pending.
-    pub(super) fn sleep_for_event(&self, seen: BellCount) -> SleepResult {
-        let rung = || self.events.has_rung_since(seen);
-        self.readers.wait(&mut Deadline::Never, rung)
-    }
-
-    /// Sleeps until the count of announced room differs from `seen`, or a signal is pending.
-    pub(super) fn sleep_for_room(&self, seen: BellCount) -> SleepResult {
-        let rung = || self.room.has_rung_since(seen);
-        self.writers.wait(&mut Deadline::Never, rung)
     }
 }

@@ -3,7 +3,7 @@
 //! Writes software events to a file of an Event Dispatcher (EVD).
 
 use super::{
-    sleepers::FileSleepers,
+    call::FileCall,
     EvdFile, //
 };
 use crate::{
@@ -11,33 +11,24 @@ use crate::{
         evd::Evd,
         prelude::*, //
     },
-    model::{
-        bell::BellCount,
-        wait::{
-            wait_for,
-            ArmResult,
-            SleepEnd,
-            WaitError,
-            Waiter, //
-        },
+    model::wait::{
+        wait_for,
+        ArmResult,
+        SleepEnd,
+        WaitError,
+        Waiter, //
     },
-    sys::{
-        record_file::{
-            Blocking,
-            RecordSource, //
-        },
-        task,
-        wait::SleepResult, //
+    sys::record_file::{
+        Blocking,
+        RecordSource, //
     },
 };
 
 /// A thread that posts a software event.
 struct Writer<'a> {
     evd: &'a Arc<Evd>,
-    sleepers: &'a FileSleepers,
     pointer: u64,
-    blocking: Blocking,
-    seen: BellCount,
+    call: FileCall<'a>,
 }
 
 impl Writer<'_> {
@@ -59,7 +50,7 @@ impl Waiter for Writer<'_> {
     }
 
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<()>) {
-        self.seen = self.sleepers.room_count();
+        self.call.hear();
         // Even if there seems to be room: an event that is being handed over counts twice.
         self.evd.request_room_wakeup();
         (ArmResult::Empty, self.take(threshold))
@@ -67,26 +58,16 @@ impl Waiter for Writer<'_> {
 
     fn stop(&mut self) -> Option<WaitError> {
         if self.is_over() {
-            Some(WaitError::Closed)
-        } else if self.blocking == Blocking::MayNot {
-            Some(WaitError::TimedOut)
-        } else {
-            task::has_signal().then_some(WaitError::Interrupted)
+            return Some(WaitError::Closed);
         }
+        self.call.stop()
     }
 
     fn sleep(&mut self) -> SleepEnd {
         if self.is_over() {
             return SleepEnd::Closed;
         }
-        if self.blocking == Blocking::MayNot {
-            return SleepEnd::TimedOut;
-        }
-        match self.sleepers.sleep_for_room(self.seen) {
-            SleepResult::Ready => SleepEnd::Woken,
-            SleepResult::TimedOut => SleepEnd::TimedOut,
-            SleepResult::Interrupted => SleepEnd::Interrupted,
-        }
+        self.call.sleep()
     }
 }
 
@@ -107,10 +88,8 @@ impl EvdFile {
         while let Some(pointer) = from.next()? {
             let mut writer = Writer {
                 evd: &evd,
-                sleepers: &self.sleepers,
                 pointer,
-                blocking,
-                seen: self.sleepers.room_count(),
+                call: FileCall::new(self.sleepers.writers(), blocking),
             };
             wait_for(&mut writer, 1).map_err(|stop| match stop {
                 WaitError::TimedOut => EAGAIN,
