@@ -18,6 +18,35 @@ use super::{
 };
 use core::ops::DerefMut;
 
+/// When a DTO was posted. Each queue records this in one way: as a time, or as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PostMark(u64);
+
+impl PostMark {
+    /// Not recorded.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// Records the time, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub(crate) const fn at(time_ns: u64) -> Self {
+        Self(time_ns)
+    }
+
+    /// Returns the time; 0 if it was not recorded.
+    pub(crate) const fn time_ns(self) -> u64 {
+        self.0
+    }
+
+    /// Records the number of the post among those of its queue, from 1 on.
+    pub(super) const fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number.
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A posted DTO: the data that its completion needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dto {
@@ -31,9 +60,13 @@ pub(crate) struct Dto {
     /// Bytes to transfer, since the completion of a request does not report a length. For a bind:
     /// the handle of the RMR.
     pub(crate) length: u64,
-    /// Time of the post in nanoseconds of `CLOCK_MONOTONIC`; 0 while the Endpoint is not traced.
-    pub(crate) posted_at: u64,
+    /// Time of the post while the Endpoint is traced. In a
+    /// [Shared Receive Queue](super::shared_receives::SharedReceives): number of the post.
+    pub(crate) posted: PostMark,
 }
+
+// An Endpoint has a slot for each DTO that may be in flight.
+const _: () = assert!(size_of::<Dto>() == 32 && size_of::<Slot>() == 40);
 
 /// Result of a DTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +81,19 @@ pub(crate) struct DtoResult {
 }
 
 impl Dto {
+    /// Returns the handle of the RMR of a bind.
+    const fn rmr(&self) -> Option<u64> {
+        match self.operation {
+            Operation::BindMw => Some(self.length),
+            _ => None,
+        }
+    }
+
     /// Returns the completion event of this DTO on the Endpoint with handle `ep`.
     pub(crate) const fn event(&self, ep: u64, result: DtoResult) -> Event {
-        if matches!(self.operation, Operation::BindMw) {
+        if let Some(rmr) = self.rmr() {
             return Event::RmrBind {
-                rmr: self.length,
+                rmr,
                 cookie: self.cookie,
                 status: result.status,
             };
@@ -80,7 +121,7 @@ impl Dto {
             operation: Operation::RdmaWrite,
             flags: CompletionFlags::MARKER,
             length: 0,
-            posted_at: 0,
+            posted: PostMark::NONE,
         }
     }
 
@@ -259,10 +300,10 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     }
 
     /// Stores the time of the post of the DTO in flight in a slot.
-    pub(crate) fn set_post_time(&mut self, slot: u32, at: u64) {
+    pub(crate) fn set_post_time(&mut self, slot: u32, time_ns: u64) {
         let slot = usize::try_from(slot).ok();
         if let Some(Slot::Busy(dto, _)) = slot.and_then(|slot| self.storage.get_mut(slot)) {
-            dto.posted_at = at;
+            dto.posted = PostMark::at(time_ns);
         }
     }
 

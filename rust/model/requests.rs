@@ -134,8 +134,8 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     }
 
     /// Stores the time of the post of the request in flight in a slot.
-    pub(crate) fn set_post_time(&mut self, slot: u32, at: u64) {
-        self.slots.set_post_time(slot, at);
+    pub(crate) fn set_post_time(&mut self, slot: u32, time_ns: u64) {
+        self.slots.set_post_time(slot, time_ns);
     }
 
     /// Allocates a slot for a request; `None` if all are busy.

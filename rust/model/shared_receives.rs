@@ -17,6 +17,7 @@
 use super::dto::{
     Dto,
     DtoSlots,
+    PostMark,
     Scan,
     Slot, //
 };
@@ -98,7 +99,7 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         }
         let posts = self.posts.saturating_add(1);
         let slot = self.slots.post(Dto {
-            posted_at: posts,
+            posted: PostMark::numbered(posts),
             ..dto
         })?;
         self.posts = posts;
@@ -114,11 +115,11 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
     /// if the slot has none.
     pub(crate) fn complete(&mut self, slot: u32) -> Option<(Dto, u64)> {
         let dto = self.slots.complete(slot)?;
-        let number = dto.posted_at;
+        let number = dto.posted.number();
         self.newest = self.newest.max(number);
         Some((
             Dto {
-                posted_at: 0,
+                posted: PostMark::NONE,
                 ..dto
             },
             number,
@@ -145,7 +146,7 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
     pub(crate) fn drop_lost(&mut self, from: u32, number: u64) -> Option<u32> {
         match self.slots.find_busy(from) {
             Scan::Busy(slot, dto) => {
-                if dto.posted_at < number {
+                if dto.posted.number() < number {
                     self.slots.complete(slot);
                 }
                 Some(slot.saturating_add(1))

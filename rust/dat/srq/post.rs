@@ -20,6 +20,7 @@ use crate::{
         completion::CompletionFlags,
         dto::{
             Dto,
+            PostMark,
             Scan, //
         },
         event::Operation,
@@ -92,7 +93,7 @@ impl Srq {
             operation: Operation::Receive,
             flags: CompletionFlags::default(),
             length,
-            posted_at: 0,
+            posted: PostMark::NONE,
         };
         let slot = inner.receives.post(dto).ok_or(queue_full())?;
         inner.named.set(slot, contexts_of(receive.local));

@@ -20,7 +20,10 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Dto,
+        dto::{
+            Dto,
+            PostMark, //
+        },
         event::Operation, //
     },
     rdma::wr::SgList,
@@ -55,7 +58,7 @@ impl Ep {
             operation,
             flags,
             length,
-            posted_at: 0,
+            posted: PostMark::NONE,
         })
     }
 

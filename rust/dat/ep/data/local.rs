@@ -26,7 +26,10 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Dto,
+        dto::{
+            Dto,
+            PostMark, //
+        },
         ep::may_post_request,
         event::Operation,
         fast_lmr::LmrInput,
@@ -228,7 +231,7 @@ impl Ep {
             operation,
             flags,
             length: request.action.subject(),
-            posted_at: 0,
+            posted: PostMark::NONE,
         })
     }
 
@@ -259,7 +262,7 @@ impl Ep {
             operation: Operation::LmrInvalidate,
             flags: CompletionFlags::MARKER,
             length: 0,
-            posted_at: 0,
+            posted: PostMark::NONE,
         };
         let slot = inner.requests.post(barrier).ok_or(no_slot())?.slot;
         let wr = self.request_id(inner, slot);

@@ -127,11 +127,11 @@ impl Ep {
             writeln!(
                 f,
                 "[{}] operation={} slot={slot} cookie={:#x} length={} age={}",
-                Seconds(dto.posted_at),
+                Seconds(dto.posted.time_ns()),
                 dto.operation.name(),
                 dto.cookie,
                 dto.length,
-                Seconds(now().saturating_sub(dto.posted_at))
+                Seconds(now().saturating_sub(dto.posted.time_ns()))
             )?;
             next = slot.saturating_add(1);
         }

@@ -8,6 +8,7 @@ use crate::rust::model::{
         Dto,
         DtoResult,
         DtoSlots,
+        PostMark,
         Scan,
         Slot, //
     },
@@ -30,7 +31,7 @@ fn dto(cookie: u64) -> Dto {
         operation: Operation::Send,
         flags: CompletionFlags::default(),
         length: cookie,
-        posted_at: 0,
+        posted: PostMark::NONE,
     }
 }
 
@@ -141,7 +142,7 @@ fn a_time_is_kept_until_the_slot_is_taken_again() {
     two.set_post_time(1, 78);
     two.set_post_time(2, 79);
     let stamped = Dto {
-        posted_at: 77,
+        posted: PostMark::at(77),
         ..dto(1)
     };
     assert_eq!(two.find_busy(0), Scan::Busy(slot, stamped));

@@ -8,6 +8,7 @@ use crate::rust::model::{
         Dto,
         DtoResult,
         DtoSlots,
+        PostMark,
         Slot, //
     },
     event::{
@@ -39,7 +40,7 @@ fn dto(cookie: u64) -> Dto {
         operation: Operation::Receive,
         flags: CompletionFlags::default(),
         length: 100,
-        posted_at: 0,
+        posted: PostMark::NONE,
     }
 }
 

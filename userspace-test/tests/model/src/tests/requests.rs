@@ -11,6 +11,7 @@ use crate::rust::model::{
     },
     dto::{
         Dto,
+        PostMark,
         Slot, //
     },
     event::Operation,
@@ -41,7 +42,7 @@ fn write(cookie: u64, bits: u32) -> Dto {
         operation: Operation::RdmaWrite,
         flags: flags(bits),
         length: 0,
-        posted_at: 0,
+        posted: PostMark::NONE,
     }
 }
 

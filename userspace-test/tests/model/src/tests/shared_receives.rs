@@ -6,6 +6,7 @@ use crate::rust::model::{
     completion::CompletionFlags,
     dto::{
         Dto,
+        PostMark,
         Slot, //
     },
     event::Operation,
@@ -27,7 +28,7 @@ fn dto(cookie: u64) -> Dto {
         operation: Operation::Receive,
         flags: CompletionFlags::default(),
         length: 7,
-        posted_at: 0,
+        posted: PostMark::NONE,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::rust::model::{
     dto::{
         Dto,
         DtoSlots,
+        PostMark,
         Scan,
         Slot, //
     },
@@ -49,7 +50,7 @@ fn dto(operation: Operation, cookie: u64) -> Dto {
         operation,
         flags: CompletionFlags::default(),
         length: cookie + 1,
-        posted_at: 0,
+        posted: PostMark::NONE,
     }
 }
 
