@@ -7,6 +7,13 @@
 //! list that is linked through the slots. Slots that were never used are not in the list. They
 //! start at the index `next_unused`, so that new storage needs no set-up.
 
+mod scan;
+
+pub(crate) use self::scan::{
+    Scan,
+    ScanPart, //
+};
+
 use super::{
     completion::CompletionFlags,
     event::{
@@ -203,17 +210,6 @@ impl Slot {
 /// Largest number of slots that one [`DtoSlots::find_busy`] examines.
 const SCAN: u32 = 256;
 
-/// Result of a [`DtoSlots::find_busy`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scan {
-    /// The first DTO in flight that was found, and its slot.
-    Busy(u32, Dto),
-    /// No DTO was found. The next scan starts at this slot.
-    Idle(u32),
-    /// No DTO was found up to the last slot.
-    End,
-}
-
 /// Slots of one queue, over storage that the caller provides.
 pub(crate) struct DtoSlots<S> {
     /// First slot of the free list.
@@ -331,23 +327,22 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         }
     }
 
-    /// Searches for a DTO in flight in the slots from `from` on.
-    ///
-    /// The number of slots that are examined is limited: the caller holds a spinlock, and the
-    /// consumer chooses the number of slots.
+    /// Searches for a DTO in flight in the slots from `from` on. Examines a limited number of them.
     pub(crate) fn find_busy(&self, from: u32) -> Scan {
         // The slots from `next_unused` on were never used.
         let end = self.next_unused.min(from.saturating_add(SCAN));
         for index in from..end {
             let slot = usize::try_from(index).map(|index| self.storage.get(index));
             if let Ok(Some(Slot::Busy(dto, _))) = slot {
-                return Scan::Busy(index, *dto);
+                return Scan {
+                    found: Some((index, *dto)),
+                    next: Some(index.saturating_add(1)),
+                };
             }
         }
-        if end < self.next_unused {
-            Scan::Idle(end)
-        } else {
-            Scan::End
+        Scan {
+            found: None,
+            next: (end < self.next_unused).then_some(end),
         }
     }
 

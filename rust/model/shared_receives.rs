@@ -144,16 +144,11 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
     /// Frees the slot of a lost receive, at `from` or later: one with a number below `number`,
     /// which no present queue pair can have. Returns where to continue; `None` at the end.
     pub(crate) fn drop_lost(&mut self, from: u32, number: u64) -> Option<u32> {
-        match self.slots.find_busy(from) {
-            Scan::Busy(slot, dto) => {
-                if dto.posted.number() < number {
-                    self.slots.complete(slot);
-                }
-                Some(slot.saturating_add(1))
-            }
-            Scan::Idle(next) => Some(next),
-            Scan::End => None,
+        let Scan { found, next } = self.slots.find_busy(from);
+        if let Some((slot, _)) = found.filter(|(_, dto)| dto.posted.number() < number) {
+            self.slots.complete(slot);
         }
+        next
     }
 
     /// Changes the limit within the storage. Returns `false`, and changes nothing, if the storage

@@ -36,9 +36,15 @@ use crate::{
         srq::Holder, //
     },
     model::{
-        dto::DtoSlots,
+        dto::{
+            DtoSlots,
+            Scan, //
+        },
         ep::Phase,
-        handle::PerDirection,
+        handle::{
+            Direction,
+            PerDirection, //
+        },
         requests::{
             Requests,
             Signalling, //
@@ -157,6 +163,14 @@ impl Inner {
             watch: None,
             trace: Trace::new(flags)?,
         })
+    }
+
+    /// Searches for a receive or a request in flight: see [`DtoSlots::find_busy`].
+    pub(super) fn find_busy(&self, direction: Direction, from: u32) -> Scan {
+        match direction {
+            Direction::Receive => self.receives.find_busy(from),
+            Direction::Request => self.requests.find_busy(from),
+        }
     }
 
     /// Returns the number of receives that are posted and have not completed.

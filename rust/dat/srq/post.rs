@@ -20,8 +20,7 @@ use crate::{
         completion::CompletionFlags,
         dto::{
             Dto,
-            PostMark,
-            Scan, //
+            PostMark, //
         },
         event::Operation,
         handle::SrqWrId, //
@@ -117,12 +116,12 @@ impl Srq {
         let mut next = Some(0);
         while let Some(from) = next {
             let inner = self.inner.lock();
-            next = match inner.receives.find_busy(from) {
-                Scan::Busy(slot, _) if inner.named.has(slot, context) => return true,
-                Scan::Busy(slot, _) => Some(slot.saturating_add(1)),
-                Scan::Idle(next) => Some(next),
-                Scan::End => None,
-            };
+            let scan = inner.receives.find_busy(from);
+            next = scan.next;
+            let found = scan.found.map(|(slot, _)| slot);
+            if found.is_some_and(|slot| inner.named.has(slot, context)) {
+                return true;
+            }
         }
         false
     }

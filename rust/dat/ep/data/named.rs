@@ -28,7 +28,7 @@ use crate::{
         completion::CompletionFlags,
         dto::{
             Dto,
-            Scan, //
+            ScanPart, //
         },
         handle::Direction, //
     },
@@ -122,24 +122,18 @@ impl Inner {
     /// Looks for the use of an LMR in some slots, from `from` on. Returns it, and the slot to
     /// continue from.
     fn look_for(&self, direction: Direction, context: u32, from: u32) -> (MemoryUse, Option<u32>) {
-        let (mut found, mut from) = (MemoryUse::None, from);
-        for _ in 0..SEARCH_STEP {
-            let (scan, queue) = match direction {
-                Direction::Receive => (self.receives.find_busy(from), &self.named.receives),
-                Direction::Request => (self.requests.find_busy(from), &self.named.requests),
-            };
-            match scan {
-                Scan::Busy(slot, dto) => {
-                    if names_lmrs(&dto) && queue.0.has(slot, context) {
-                        found = found.max(use_of(&dto, direction));
-                    }
-                    from = slot.saturating_add(1);
-                }
-                Scan::Idle(next) => return (found, Some(next)),
-                Scan::End => return (found, None),
+        let queue = match direction {
+            Direction::Receive => &self.named.receives,
+            Direction::Request => &self.named.requests,
+        };
+        let mut found = MemoryUse::None;
+        let mut part = ScanPart::new(from, SEARCH_STEP);
+        while let Some((slot, dto)) = part.advance(|from| self.find_busy(direction, from)) {
+            if names_lmrs(&dto) && queue.0.has(slot, context) {
+                found = found.max(use_of(&dto, direction));
             }
         }
-        (found, Some(from))
+        (found, part.rest())
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Scan,
+        dto::ScanPart,
         handle::Direction, //
     },
 };
@@ -76,17 +76,13 @@ enum Search {
 
 impl Inner {
     /// Looks for a suppressed request or a marker in some slots, from `from` on.
-    fn find_suppressed(&self, mut from: u32) -> Search {
-        for _ in 0..SEARCH_STEP {
-            match self.requests.find_busy(from) {
-                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => {
-                    return Search::Found;
-                }
-                Scan::Busy(slot, _) => from = slot.saturating_add(1),
-                Scan::Idle(next) => return Search::Left(next),
-                Scan::End => return Search::NotFound,
+    fn find_suppressed(&self, from: u32) -> Search {
+        let mut part = ScanPart::new(from, SEARCH_STEP);
+        while let Some((_, dto)) = part.advance(|from| self.requests.find_busy(from)) {
+            if dto.flags.has(CompletionFlags::SUPPRESS) {
+                return Search::Found;
             }
         }
-        Search::Left(from)
+        part.rest().map_or(Search::NotFound, Search::Left)
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Scan,
+        dto::ScanPart,
         ep::Phase,
         event::DtoStatus,
         handle::Direction, //
@@ -51,43 +51,28 @@ impl Ep {
             Direction::Receive => inner.parts.recv_evd(),
             Direction::Request => inner.parts.request_evd(),
         };
-        let (mut from, mut count, mut flushed) = (from, 0_u32, 0_u32);
-        let next = loop {
-            if count >= GIVE_UP_BATCH {
-                break Some(from);
-            }
-            let found = match direction {
-                Direction::Receive => inner.receives.find_busy(from),
-                Direction::Request => inner.requests.find_busy(from),
+        let (mut count, mut flushed) = (0_u32, 0_u32);
+        let mut part = ScanPart::new(from, GIVE_UP_BATCH);
+        while let Some((slot, dto)) = part.advance(|from| inner.find_busy(direction, from)) {
+            let _ = match direction {
+                Direction::Receive => inner.receives.complete(slot),
+                Direction::Request => inner.requests.complete(slot),
             };
-            match found {
-                Scan::Busy(slot, dto) => {
-                    let _ = match direction {
-                        Direction::Receive => inner.receives.complete(slot),
-                        Direction::Request => inner.requests.complete(slot),
-                    };
-                    inner.registrations.end(slot, &dto, DtoStatus::Flushed);
-                    count = count.saturating_add(1);
-                    let is_silent =
-                        inner.phase == Phase::Freed || dto.flags.has(CompletionFlags::MARKER);
-                    if let (Ok(evd), false) = (evd, is_silent) {
-                        // The room beyond the queue length is reserved for connection events.
-                        let is_queued = evd.post(&dto.flushed(self.handle())).is_ok();
-                        flushed = flushed.saturating_add(is_queued.into());
-                    }
-                    from = slot.saturating_add(1);
-                }
-                // Release the lock between runs of idle slots.
-                Scan::Idle(next) => break Some(next),
-                Scan::End => break None,
+            inner.registrations.end(slot, &dto, DtoStatus::Flushed);
+            count = count.saturating_add(1);
+            let is_silent = inner.phase == Phase::Freed || dto.flags.has(CompletionFlags::MARKER);
+            if let (Ok(evd), false) = (evd, is_silent) {
+                // The room beyond the queue length is reserved for connection events.
+                let is_queued = evd.post(&dto.flushed(self.handle())).is_ok();
+                flushed = flushed.saturating_add(is_queued.into());
             }
-        };
+        }
         if let Some(shares) = &inner.shares {
             shares.give_up(direction, count);
         }
         if direction == Direction::Receive {
             self.count_flushed(inner, flushed);
         }
-        next
+        part.rest()
     }
 }

@@ -18,10 +18,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        dto::{
-            DtoSlots,
-            Scan, //
-        },
+        dto::DtoSlots,
         trace::Seconds, //
     },
     sys::debugfs::{
@@ -113,16 +110,12 @@ impl Ep {
         f: &mut fmt::Formatter<'_>,
         slots: fn(&Inner) -> &DtoSlots<SlotStorage>,
     ) -> fmt::Result {
-        let mut next = 0;
-        loop {
-            let found = slots(&self.inner.lock()).find_busy(next);
-            let (slot, dto) = match found {
-                Scan::Busy(slot, dto) => (slot, dto),
-                Scan::Idle(following) => {
-                    next = following;
-                    continue;
-                }
-                Scan::End => return Ok(()),
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let scan = slots(&self.inner.lock()).find_busy(from);
+            next = scan.next;
+            let Some((slot, dto)) = scan.found else {
+                continue;
             };
             writeln!(
                 f,
@@ -133,8 +126,8 @@ impl Ep {
                 dto.length,
                 Seconds(now().saturating_sub(dto.posted.time_ns()))
             )?;
-            next = slot.saturating_add(1);
         }
+        Ok(())
     }
 
     fn write_journal(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@ use crate::rust::model::{
         DtoSlots,
         PostMark,
         Scan,
+        ScanPart,
         Slot, //
     },
     event::{
@@ -34,6 +35,28 @@ fn dto(cookie: u64) -> Dto {
         posted: PostMark::NONE,
     }
 }
+
+/// Result of a scan that finds this DTO.
+fn busy(slot: u32, dto: Dto) -> Scan {
+    Scan {
+        found: Some((slot, dto)),
+        next: Some(slot + 1),
+    }
+}
+
+/// Result of a scan that finds none before this slot.
+fn idle(next: u32) -> Scan {
+    Scan {
+        found: None,
+        next: Some(next),
+    }
+}
+
+/// Result of a scan that finds none up to the last slot.
+const END: Scan = Scan {
+    found: None,
+    next: None,
+};
 
 #[test]
 fn no_slot_at_all() {
@@ -145,11 +168,11 @@ fn a_time_is_kept_until_the_slot_is_taken_again() {
         posted: PostMark::at(77),
         ..dto(1)
     };
-    assert_eq!(two.find_busy(0), Scan::Busy(slot, stamped));
+    assert_eq!(two.find_busy(0), busy(slot, stamped));
     assert_eq!(two.complete(slot), Some(stamped));
-    assert_eq!(two.find_busy(0), Scan::End);
+    assert_eq!(two.find_busy(0), END);
     let again = two.post(dto(2)).expect("a slot");
-    assert_eq!(two.find_busy(0), Scan::Busy(again, dto(2)));
+    assert_eq!(two.find_busy(0), busy(again, dto(2)));
 }
 
 #[test]
@@ -161,16 +184,44 @@ fn a_scan_examines_a_bounded_number_of_slots() {
     for slot in (0..600).filter(|slot| *slot != 300) {
         many.complete(slot);
     }
-    assert_eq!(many.find_busy(0), Scan::Idle(256));
-    assert_eq!(many.find_busy(44), Scan::Idle(300));
-    assert_eq!(many.find_busy(45), Scan::Busy(300, dto(300)));
-    assert_eq!(many.find_busy(256), Scan::Busy(300, dto(300)));
-    assert_eq!(many.find_busy(301), Scan::Idle(557));
+    assert_eq!(many.find_busy(0), idle(256));
+    assert_eq!(many.find_busy(44), idle(300));
+    assert_eq!(many.find_busy(45), busy(300, dto(300)));
+    assert_eq!(many.find_busy(256), busy(300, dto(300)));
+    assert_eq!(many.find_busy(301), idle(557));
     // Slots that were never used are not examined.
-    assert_eq!(many.find_busy(344), Scan::End);
+    assert_eq!(many.find_busy(344), END);
     for slot in [557, 600, 1000, u32::MAX] {
-        assert_eq!(many.find_busy(slot), Scan::End);
+        assert_eq!(many.find_busy(slot), END);
     }
+}
+
+#[test]
+fn a_part_of_a_scan_ends_after_its_dtos_or_a_run_of_free_slots() {
+    let mut many = slots(1000);
+    for cookie in 0..600 {
+        many.post(dto(cookie));
+    }
+    for slot in 4..600 {
+        many.complete(slot);
+    }
+    let part = |from, most| {
+        let mut part = ScanPart::new(from, most);
+        let mut found = Vec::new();
+        while let Some((slot, _)) = part.advance(|from| many.find_busy(from)) {
+            found.push(slot);
+        }
+        assert_eq!(
+            part.advance(|_| panic!("a search after the end of the part")),
+            None
+        );
+        (found, part.rest())
+    };
+    assert_eq!(part(0, 0), (vec![], Some(0)));
+    assert_eq!(part(0, 3), (vec![0, 1, 2], Some(3)));
+    assert_eq!(part(3, 3), (vec![3], Some(260)));
+    assert_eq!(part(260, 3), (vec![], Some(516)));
+    assert_eq!(part(516, 3), (vec![], None));
 }
 
 #[test]

@@ -280,7 +280,7 @@ proptest! {
         }
         let mut found = Vec::new();
         let mut next = 0;
-        while let Scan::Busy(slot, dto) = slots.find_busy(next) {
+        while let Some((slot, dto)) = slots.find_busy(next).found {
             prop_assert_eq!(u64::from(slot), dto.cookie);
             found.push(slot);
             next = slot + 1;
@@ -288,7 +288,7 @@ proptest! {
         let expected: Vec<_> =
             (0..capacity as u32).filter(|slot| !completed.contains(slot)).collect();
         prop_assert_eq!(found, expected);
-        prop_assert_eq!(slots.find_busy(u32::MAX), Scan::End);
+        prop_assert_eq!(slots.find_busy(u32::MAX), Scan { found: None, next: None });
     }
 }
 
