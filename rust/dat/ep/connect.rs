@@ -25,5 +25,5 @@ pub(super) use self::{
         Attempt,
         Connection, //
     },
-    held_receives::HeldQueue, //
+    held_receives::HeldBack, //
 };

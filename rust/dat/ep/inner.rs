@@ -5,7 +5,7 @@
 use super::{
     connect::{
         Connection,
-        HeldQueue, //
+        HeldBack, //
     },
     data::{
         receive_slots,
@@ -32,8 +32,7 @@ use crate::{
             SlotStorage, //
         },
         evd::Demand,
-        prelude::*,
-        srq::Holder, //
+        prelude::*, //
     },
     model::{
         dto::{
@@ -51,7 +50,6 @@ use crate::{
         },
         traffic::Traffic, //
     },
-    sys::user::ChargedArray,
 };
 use kernel::alloc::Flags;
 
@@ -107,9 +105,7 @@ pub(super) struct Inner {
     /// DTOs that have completed since the creation.
     pub(super) traffic: Traffic,
     /// Receives to report after ESTABLISHED. `demand` is set while there are any.
-    pub(super) held: HeldQueue,
-    /// Counts the held receives at the SRQ; `None` without an SRQ.
-    pub(super) holder: Option<Holder>,
+    pub(super) held: HeldBack,
     /// Number of resets. Work requests carry its low bits.
     pub(super) life: u32,
     /// Effects that the work item has not carried out yet.
@@ -154,8 +150,7 @@ impl Inner {
             named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
             connection: Connection::none(context.ia.attr().address),
             traffic: Traffic::default(),
-            held: HeldQueue::new(ChargedArray::empty()),
-            holder: None,
+            held: HeldBack::none(),
             life: 0,
             pending_effects: None,
             preposted_count: Some(0),

@@ -11,7 +11,7 @@ mod stop;
 pub(in crate::dat) use self::stop::flush_freed;
 
 use super::{
-    connect::HeldQueue,
+    connect::HeldBack,
     distinct,
     Ep,
     Kept,
@@ -47,7 +47,6 @@ use crate::{
     rdma::qp,
     sys::{
         memcg::Payer,
-        user::ChargedArray,
         workqueue::cancel_delayed_sync, //
     },
 };
@@ -149,8 +148,7 @@ impl Ep {
                 ),
                 core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::empty())),
                 core::mem::replace(&mut inner.named, Named::none()),
-                core::mem::replace(&mut inner.held, HeldQueue::new(ChargedArray::empty())),
-                inner.holder.take(),
+                core::mem::replace(&mut inner.held, HeldBack::none()),
             )
         };
         drop(parts);

@@ -53,8 +53,28 @@ use crate::{
     },
 };
 
-/// Receives whose events are held back, oldest first.
-pub(in crate::dat::ep) type HeldQueue = HeldReceives<ChargedArray<Held>>;
+/// Receives whose events are held back.
+pub(in crate::dat::ep) struct HeldBack {
+    /// The receives, oldest first.
+    queue: HeldReceives<ChargedArray<Held>>,
+    /// Counts them at the SRQ; `None` without an SRQ.
+    holder: Option<Holder>,
+}
+
+impl HeldBack {
+    /// Returns a value that holds nothing back.
+    pub(in crate::dat::ep) fn none() -> Self {
+        Self {
+            queue: HeldReceives::new(ChargedArray::empty()),
+            holder: None,
+        }
+    }
+
+    /// Returns whether no event is held back.
+    pub(in crate::dat::ep) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
 
 /// Allocates room for so many events, for which `user` is charged.
 fn held_storage(user: &User, receives: u32) -> DatResult<ChargedArray<Held>> {
@@ -87,9 +107,12 @@ impl Ep {
     }
 
     /// Replaces the room for events that are held back, and the slots of the receives of an SRQ.
-    fn set_held(&self, life: u32, needed: u32, mut holder: Option<Holder>) -> DatResult {
-        let mut held = HeldQueue::new(held_storage(self.context.ia.user(), needed)?);
-        let mut slots = match &holder {
+    fn set_held(&self, life: u32, needed: u32, holder: Option<Holder>) -> DatResult {
+        let mut held = HeldBack {
+            queue: HeldReceives::new(held_storage(self.context.ia.user(), needed)?),
+            holder,
+        };
+        let mut slots = match &held.holder {
             None => None,
             Some(_) => Some(receives(needed, &self.context, GFP_KERNEL_ACCOUNT)?),
         };
@@ -98,7 +121,6 @@ impl Ep {
         if inner.life == life && inner.held.is_empty() {
             // The old values are dropped after the lock.
             core::mem::swap(&mut inner.held, &mut held);
-            core::mem::swap(&mut inner.holder, &mut holder);
             if let Some(slots) = &mut slots {
                 // No receive of the SRQ has a slot before the connection.
                 core::mem::swap(&mut inner.receives, slots);
@@ -124,7 +146,7 @@ impl Ep {
                 .srq
                 .as_ref()
                 .is_some_and(|own| own.handle() == srq);
-            is_of && inner.holder.is_some() && inner.receives.capacity() < receives_of_srq
+            is_of && inner.held.holder.is_some() && inner.receives.capacity() < receives_of_srq
         };
         if !is_short() {
             return Ok(());
@@ -135,7 +157,7 @@ impl Ep {
         let old = {
             let mut inner = self.inner.lock();
             // Both may have got longer meanwhile, and are returned then.
-            (inner.held.grow(held), inner.receives.grow(slots))
+            (inner.held.queue.grow(held), inner.receives.grow(slots))
         };
         drop(old);
         Ok(())
@@ -163,10 +185,11 @@ impl Inner {
             return false;
         }
         // On other transports no room was allocated, since no receive is early.
-        if !self.held.hold(&mut self.receives, slot, *dto, result) {
+        let HeldBack { queue, holder } = &mut self.held;
+        if !queue.hold(&mut self.receives, slot, *dto, result) {
             return false;
         }
-        if let Some(holder) = &mut self.holder {
+        if let Some(holder) = holder {
             holder.hold();
         }
         evd.reserve_pending();
@@ -189,7 +212,8 @@ impl Inner {
         let mode = self.attr.mode(Direction::Receive);
         let is_freed = self.phase == Phase::Freed;
         let mut reported = 0_u32;
-        let more = self.held.take_some(&mut self.receives, |dto, result| {
+        let HeldBack { queue, holder } = &mut self.held;
+        let more = queue.take_some(&mut self.receives, |dto, result| {
             reported = reported.saturating_add(1);
             let event = dto.event(ep, result);
             match notification_for(dto.flags, mode, result.status) {
@@ -201,7 +225,7 @@ impl Inner {
             evd.release_pending();
         });
         Evd::queue_pump_and_notify(&evd.object());
-        if let Some(holder) = &mut self.holder {
+        if let Some(holder) = holder {
             holder.release(reported);
         }
         self.count_receives(reported);
