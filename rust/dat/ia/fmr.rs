@@ -172,7 +172,7 @@ impl Ia {
             return;
         }
         let ep = fast.suppressed_on();
-        if let Some(Ok(ep)) = ep.map(|ep| self.get::<Ep>(ep)) {
+        if let Some(Ok(ep)) = ep.map(|ep| self.get::<Ep>(ep.into_raw())) {
             ep.drain_evds();
         }
     }

@@ -38,6 +38,7 @@ use crate::{
             LmrInput,
             LmrState, //
         },
+        handle::Handle,
     },
     rdma::{
         dma_pages::DmaPages,
@@ -81,8 +82,8 @@ pub(in crate::dat) struct Inner {
     registration: FastRegistration,
     /// `None` while a call prepares a registration, and after the release.
     resources: Option<Resources>,
-    /// Handle of the Endpoint that the last request was posted to.
-    ep: u64,
+    /// Endpoint that the last request was posted to; `None` before the first one.
+    ep: Option<Handle>,
     /// Whether the completion of an outstanding request may have no event.
     is_suppressed: bool,
     /// The LMR was freed, or the device was removed.
@@ -113,7 +114,7 @@ impl Inner {
     ///
     /// Those of [`LmrState::step`]; INVALID_HANDLE (LMR) if the LMR was freed, or the device
     /// removed.
-    pub(in crate::dat) fn may_invalidate(&self, ep: u64) -> DatResult<Arc<FastMr>> {
+    pub(in crate::dat) fn may_invalidate(&self, ep: Handle) -> DatResult<Arc<FastMr>> {
         self.unless_released()?;
         self.state.step(self.invalidation(ep))?;
         let region = self
@@ -124,16 +125,16 @@ impl Inner {
     }
 
     /// Notes that an invalidation was posted to an Endpoint.
-    pub(in crate::dat) fn invalidate(&mut self, ep: u64, is_suppressed: bool) -> DatResult {
+    pub(in crate::dat) fn invalidate(&mut self, ep: Handle, is_suppressed: bool) -> DatResult {
         self.step(self.invalidation(ep))?;
-        self.ep = ep;
+        self.ep = Some(ep);
         self.is_suppressed |= is_suppressed;
         Ok(())
     }
 
-    fn invalidation(&self, ep: u64) -> LmrInput {
+    fn invalidation(&self, ep: Handle) -> LmrInput {
         LmrInput::Invalidate {
-            in_order: self.ep == ep,
+            in_order: self.ep == Some(ep),
         }
     }
 
@@ -192,7 +193,7 @@ impl FastLmr {
             state: LmrState::Free,
             registration: FastRegistration::default(),
             resources: Some(resources),
-            ep: 0,
+            ep: None,
             is_suppressed: false,
             is_released: false,
         };
@@ -231,9 +232,10 @@ impl FastLmr {
     }
 
     /// Returns the Endpoint of an outstanding request whose completion may have no event.
-    pub(in crate::dat) fn suppressed_on(&self) -> Option<u64> {
+    pub(in crate::dat) fn suppressed_on(&self) -> Option<Handle> {
         let inner = self.lock();
-        (inner.is_suppressed && inner.state.is_busy()).then_some(inner.ep)
+        let is_waiting = inner.is_suppressed && inner.state.is_busy();
+        inner.ep.filter(|_| is_waiting)
     }
 
     /// Returns the registration.

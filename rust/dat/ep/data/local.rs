@@ -35,6 +35,7 @@ use crate::{
         fast_lmr::LmrInput,
         handle::{
             Direction,
+            Handle,
             WrId, //
         },
     },
@@ -101,7 +102,7 @@ impl LocalAction<'_> {
     }
 
     /// Checks the state of the LMR. Returns the region; `None` for an unbind.
-    fn region(&self, lmr: Option<&FastLmrState>, ep: u64) -> DatResult<Option<Arc<FastMr>>> {
+    fn region(&self, lmr: Option<&FastLmrState>, ep: Handle) -> DatResult<Option<Arc<FastMr>>> {
         match (self, lmr) {
             (Self::Bind(_, region), _) => Ok(region.cloned()),
             (Self::Register(prepared), Some(lmr)) => {
@@ -117,7 +118,7 @@ impl LocalAction<'_> {
     fn posted(
         &mut self,
         lmr: Option<&mut FastLmrState>,
-        ep: u64,
+        ep: Handle,
         is_suppressed: bool,
     ) -> DatResult {
         match (self, lmr) {
@@ -130,7 +131,7 @@ impl LocalAction<'_> {
 
     /// Changes the state of the LMR: the request was flushed at once. The caller abandons a
     /// registration.
-    fn flushed(&self, lmr: Option<&mut FastLmrState>, ep: u64) -> DatResult {
+    fn flushed(&self, lmr: Option<&mut FastLmrState>, ep: Handle) -> DatResult {
         if let (Self::Invalidate(_), Some(lmr)) = (self, lmr) {
             lmr.invalidate(ep, false)?;
             lmr.step(LmrInput::InvalidationEnded { ok: false })?;
@@ -181,7 +182,7 @@ impl Ep {
         context: CallContext,
     ) -> DatResult<bool> {
         let node = RBTreeNodeReservation::new(context.allocation_flags())?;
-        let (ep, lmr) = (self.handle(), request.action.lmr());
+        let (ep, lmr) = (self.handle, request.action.lmr());
         let mut inner = self.inner.lock();
         let mut state = lmr.as_ref().map(|lmr| lmr.lock());
         let region = request.action.region(state.as_deref(), ep)?;

@@ -23,7 +23,10 @@ use crate::{
             Region, //
         },
     },
-    model::fast_lmr::LmrInput,
+    model::{
+        fast_lmr::LmrInput,
+        handle::Handle, //
+    },
     rdma::{
         dma_pages::DmaPages,
         fast_mr::FastMr,
@@ -257,7 +260,7 @@ impl PreparedRegistration {
     /// context from now on.
     ///
     /// Context: the caller holds `Ep::inner` and the lock of the LMR, whose fields are `inner`.
-    pub(in crate::dat) fn commit(&mut self, inner: &mut Inner, ep: u64, is_suppressed: bool) {
+    pub(in crate::dat) fn commit(&mut self, inner: &mut Inner, ep: Handle, is_suppressed: bool) {
         let Some(mut resources) = self.resources.take() else {
             return;
         };
@@ -278,7 +281,7 @@ impl PreparedRegistration {
         }
         inner.resources = Some(resources);
         inner.registration = self.registration;
-        inner.ep = ep;
+        inner.ep = Some(ep);
         inner.is_suppressed = is_suppressed;
         let _ = inner.step(LmrInput::Register);
     }
