@@ -69,8 +69,8 @@ impl Drop for Process {
 
 /// Address space of a process, by a counted reference to its `struct mm_struct`.
 ///
-/// The memory of the process is not kept. While the reference exists, no other address space has the
-/// same identity.
+/// The memory of the process is not kept. While the reference exists, no other address space has
+/// the same identity.
 pub(crate) struct AddressSpace(ARef<Mm>);
 
 impl AddressSpace {
