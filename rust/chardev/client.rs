@@ -16,8 +16,10 @@ use crate::{
     sys::{
         mapped_memory::Area,
         net::NetRef,
+        task::is_kernel_thread,
         uring::Registry,
-        user::FixedCharge, //
+        user::FixedCharge,
+        workqueue::queue, //
     },
 };
 use kdapl_bindings::{
@@ -25,10 +27,15 @@ use kdapl_bindings::{
     KDAPL_MAP_EVD_SHIFT as MAP_EVD_SHIFT, //
 };
 use kernel::{
+    impl_has_work,
     mm::virt::VmaNew,
-    new_mutex,
+    new_mutex, new_work,
     page::PAGE_SIZE,
-    sync::Mutex, //
+    sync::Mutex,
+    workqueue::{
+        Work,
+        WorkItem, //
+    },
 };
 
 /// State of an open file of `/dev/kdapl`.
@@ -39,6 +46,21 @@ pub(super) struct Client {
     ia: Mutex<Option<Arc<Ia>>>,
     /// Commands of io_uring that wait.
     commands: Arc<Registry>,
+    #[pin]
+    release: Work<Client>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Client { self.release }
+}
+
+impl WorkItem for Client {
+    type Pointer = Arc<Self>;
+
+    /// Closes the IA of a file that was released.
+    fn run(this: Arc<Self>) {
+        this.close_released();
+    }
 }
 
 impl Client {
@@ -52,7 +74,31 @@ impl Client {
         Ok(pin_init!(Self {
             ia <- new_mutex!(None, "Client::ia"),
             commands,
+            release <- new_work!("Client::release"),
         }))
+    }
+
+    /// Handles the release of the file: no operation on it is running or follows.
+    ///
+    /// The thread that has closed the last descriptor closes the IA, which takes time in proportion
+    /// to the number of its objects. But the last reference may be that of a command of io_uring
+    /// whose process has ended, or of a message in a socket. Then a worker of the kernel drops it
+    /// that all users share, so a work item of the module closes the IA instead.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn release(this: Arc<Self>) {
+        if !is_kernel_thread() {
+            return this.close_released();
+        }
+        // A file is released once, so the item is not in the queue.
+        if let Err(this) = queue().enqueue(this) {
+            this.close_released();
+        }
+    }
+
+    fn close_released(&self) {
+        // The error means that no IA is open.
+        let _ = self.close(Close::Abrupt, Until::Done);
     }
 
     /// Returns the commands of io_uring that wait.

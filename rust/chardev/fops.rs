@@ -13,17 +13,14 @@ use super::{
 };
 use crate::{
     compat,
-    dat::{
-        base::Until,
-        prelude::*, //
-    },
-    model::ep::Close,
+    dat::prelude::*,
     sys::{
         fops::FopsTable,
         uring::{
             Command,
             Pending, //
         },
+        workqueue, //
     },
 };
 use core::ptr::NonNull;
@@ -108,6 +105,8 @@ impl PinnedDrop for DeviceNode {
         // SAFETY: `new` registered the device. No file is open, because an open file holds a
         // reference to the module.
         unsafe { bindings::misc_deregister(self.misc.get()) };
+        // The IA of a file that was released before may still be open: see `Client::release`.
+        workqueue::flush();
     }
 }
 
@@ -135,8 +134,7 @@ unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::
     // SAFETY: By the safety requirement, no other operation on the file is running or follows, and
     // `open` set the pointer.
     let client: Arc<Client> = unsafe { ForeignOwnable::from_foreign((*file).private_data) };
-    // The error means that no IA is open.
-    let _ = client.close(Close::Abrupt, Until::Done);
+    Client::release(client);
     0
 }
 

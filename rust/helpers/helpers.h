@@ -206,6 +206,7 @@ bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 bool kdapl_helper_may_raw_io(void);
 bool kdapl_helper_is_killed(void);
 bool kdapl_helper_is_ending(void);
+bool kdapl_helper_is_kernel_thread(void);
 void kdapl_helper_cond_resched(void);
 unsigned int kdapl_helper_begin_noio(void);
 void kdapl_helper_end_noio(unsigned int flags);

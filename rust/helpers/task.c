@@ -17,7 +17,13 @@ bool kdapl_helper_is_killed(void)
 	return fatal_signal_pending(current);
 }
 
-/* As above, and after the process has begun to exit, which takes the signal from the queue. */
+/* A thread of the kernel has no process, and does not return to user space. */
+bool kdapl_helper_is_kernel_thread(void)
+{
+	return current->flags & PF_KTHREAD;
+}
+
+/* As kdapl_helper_is_killed(), and after the process has begun to exit, which takes the signal from the queue. */
 bool kdapl_helper_is_ending(void)
 {
 	return fatal_signal_pending(current) ||

@@ -51,6 +51,14 @@ pub(crate) fn is_ending() -> bool {
     unsafe { bindings::kdapl_helper_is_ending() }
 }
 
+/// Returns whether the running task is a thread of the kernel.
+///
+/// Context: process.
+pub(crate) fn is_kernel_thread() -> bool {
+    // SAFETY: The helper only reads the running task.
+    unsafe { bindings::kdapl_helper_is_kernel_thread() }
+}
+
 /// Calls `action`, whose allocations start no I/O: a storage consumer may hold what that needs.
 ///
 /// Context: process.

@@ -131,6 +131,16 @@ pub(crate) fn queue() -> &'static Queue {
     queue_at(&QUEUE)
 }
 
+/// Waits for all items of [`queue`] that were queued before. Context: process; sleeps. Must not be
+/// called in one of them.
+pub(crate) fn flush() {
+    let queue = QUEUE.load(Acquire);
+    if !queue.is_null() {
+        // SAFETY: The queue exists while a part of the module does that is dropped before it.
+        unsafe { bindings::__flush_workqueue(queue) };
+    }
+}
+
 /// As [`queue`], for upcalls.
 pub(crate) fn upcall_queue() -> &'static Queue {
     queue_at(&UPCALLS)

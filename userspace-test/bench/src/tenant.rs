@@ -16,11 +16,12 @@ use libkdapl::{
     Buffer, Ep, EpAttr, EpConfig, EpCreator, Evd, EvdFlags, Ia, Lmr, Privileges, Psp, PspOptions,
     Pz, Result as DatResult, Type,
 };
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// User id of the tenant.
 const USER: u32 = 1_234;
@@ -67,10 +68,22 @@ impl Tenant {
 }
 
 impl Drop for Tenant {
+    /// Returns once the kernel has destroyed all that the tenant had: io_uring and the module do
+    /// that after the end of the process.
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+        let start = Instant::now();
+        while holds_resources() && start.elapsed() < PATIENCE {
+            std::thread::sleep(PAUSE);
+        }
     }
+}
+
+/// Returns whether the module still counts resources of the tenant.
+fn holds_resources() -> bool {
+    let users = std::fs::read_to_string("/sys/kernel/debug/kdapl/users");
+    users.is_ok_and(|users| users.contains(&format!("user={USER} ")))
 }
 
 /// Creates objects until one is refused.
@@ -167,8 +180,15 @@ fn reconnect(ep: &Ep, connect: &Evd, own: IpAddr) -> Result<()> {
     Ok(())
 }
 
+/// Allows as many open files as the system does: each adapter is one.
+fn allow_open_files() -> Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).context("the limit of open files")
+}
+
 /// Runs as the tenant.
 pub fn tenant() -> Result<()> {
+    allow_open_files()?;
     let devices = libkdapl::devices()?;
     let device = devices.iter().find(|device| device.port_active).context("no RDMA device")?;
     let own = device.address.context("no address")?;

@@ -5,9 +5,10 @@ use super::super::tests;
 use super::commands::{self, InFlight};
 use crate::context::Context;
 use crate::expect::{refused, same};
-use crate::fork::{end_of, fork};
+use crate::fork::{self, end_of, fork};
 use crate::machine::{self, objects};
 use crate::software::{software, take};
+use crate::trace::Recording;
 use anyhow::{ensure, Result};
 use io_uring::{squeue::Flags, IoUring};
 use libkdapl::uring::Ring;
@@ -20,6 +21,7 @@ tests! {
     ring_closes, 30, "A ring that closes ends the waits of its commands, and takes no event";
     kill, 60, "A process that is killed while commands wait leaves nothing behind";
     kill_under_events, 120, "A process that is killed while events complete its commands leaves nothing behind";
+    release_is_own_work, 30, "The adapter of a process that ends with commands waiting is closed by a work item of the module, not by a worker that all users share";
     file_closes_first, 30, "A command keeps the file open: its wait goes on after the program has closed the file";
     shared_ring, 60, "Commands of a parent and its child on one ring: each answer reaches the memory of its own process";
     thread_ends, 30, "A thread that ends with commands in flight loses no event";
@@ -122,6 +124,20 @@ fn killed(context: &Context, post: bool, rounds: u64) -> Result<()> {
         ensure!(libc::WIFSIGNALED(status), "the child ended by itself: {status:#x}");
         context.until("the objects are as before", || Ok(objects()? == before))?;
     }
+    Ok(())
+}
+
+/// io_uring ends the commands of a dead process in a worker, and thus drops the last reference to the
+/// file there.
+fn release_is_own_work(context: &Context) -> Result<()> {
+    let before = objects()?;
+    let child = waiting_process(context, false)?;
+    let recording = Recording::of_work()?;
+    fork::kill(child)?;
+    end_of(child)?;
+    context.until("the objects are as before", || Ok(objects()? == before))?;
+    let work = recording.work_of("kdapl")?;
+    ensure!(work.iter().any(|name| name.contains("Client")), "work items: {work:?}");
     Ok(())
 }
 
