@@ -23,7 +23,10 @@ bool kdapl_helper_is_kernel_thread(void)
 	return current->flags & PF_KTHREAD;
 }
 
-/* As kdapl_helper_is_killed(), and after the process has begun to exit, which takes the signal from the queue. */
+/*
+ * As kdapl_helper_is_killed(), and after the process has begun to exit, which takes the signal from
+ * the queue.
+ */
 bool kdapl_helper_is_ending(void)
 {
 	return fatal_signal_pending(current) ||

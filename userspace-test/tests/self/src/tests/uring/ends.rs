@@ -127,8 +127,8 @@ fn killed(context: &Context, post: bool, rounds: u64) -> Result<()> {
     Ok(())
 }
 
-/// io_uring ends the commands of a dead process in a worker, and thus drops the last reference to the
-/// file there.
+/// io_uring ends the commands of a dead process in a worker, and thus drops the last reference to
+/// the file there.
 fn release_is_own_work(context: &Context) -> Result<()> {
     let before = objects()?;
     let child = waiting_process(context, false)?;
