@@ -18,6 +18,7 @@
 //! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
 //! | `shortage.rs` | connects that wait for Endpoints |
+//! | `receives.rs` | the count of shared receives |
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
 //! | `home.rs` | what the home does for the engine |
@@ -42,6 +43,7 @@ mod pieces;
 mod post;
 mod pump;
 mod ranges;
+mod receives;
 mod session;
 mod shortage;
 mod table;
@@ -88,6 +90,7 @@ pub(crate) use self::{
         Pieces, //
     },
     ranges::Ranges,
+    receives::SharedReceives,
     shortage::Shortage,
     table::{
         Entry,

@@ -86,6 +86,14 @@ impl Error {
         self.code() & 0xffff
     }
 
+    /// Returns whether a Shared Receive Queue has as many receives as it can hold.
+    pub fn is_srq_full(self) -> bool {
+        self == Self::new(
+            bindings::DAT_INSUFFICIENT_RESOURCES,
+            bindings::DAT_RESOURCE_SRQ,
+        )
+    }
+
     /// Returns DAT's names of the type and the subtype: `dat_strerror`.
     pub fn names(self) -> (&'static CStr, &'static CStr) {
         let (mut major, mut minor) = (core::ptr::null(), core::ptr::null());

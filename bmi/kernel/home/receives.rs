@@ -9,7 +9,10 @@
 //! devices without SRQs, each connection has receives of its own.
 
 use super::Adapter;
-use crate::options::Options;
+use crate::{
+    engine::SharedReceives,
+    options::Options, //
+};
 use kdat::{
     Buffer,
     Dto,
@@ -26,9 +29,7 @@ const CHUNK: usize = 64;
 pub(super) struct Receives {
     size: usize,
     srq: Option<Srq>,
-    /// Receives that the SRQ may have, and those that it has.
-    limit: usize,
-    posted: usize,
+    count: SharedReceives,
     free: KVVec<Buffer>,
 }
 
@@ -44,8 +45,7 @@ impl Receives {
         Self {
             size: options.message as usize,
             srq,
-            limit: options.shared_receives as usize,
-            posted: 0,
+            count: SharedReceives::new(options.shared_receives as usize),
             free: KVVec::new(),
         }
     }
@@ -72,6 +72,7 @@ impl Receives {
         let _ = self.free.push(buffer, GFP_KERNEL);
     }
 
+    /// Posts a receive. One that the SRQ has no room for is given back.
     fn post(&mut self, buffer: Buffer, ep: Option<&Ep>) -> kdat::Result {
         let posted = match (&self.srq, ep) {
             (Some(srq), _) => srq.post(buffer, 0),
@@ -79,12 +80,15 @@ impl Receives {
             (None, None) => return Ok(()),
         };
         match posted {
-            Ok(()) => self.posted += 1,
+            Ok(()) => self.count.was_posted(),
             Err(Refused { error, buffer, .. }) => {
                 if let Some(buffer) = buffer {
                     self.give_back(buffer);
                 }
-                return Err(error);
+                if !error.is_srq_full() {
+                    return Err(error);
+                }
+                self.count.is_full();
             }
         }
         Ok(())
@@ -98,12 +102,16 @@ impl Receives {
         ep: &Ep,
         (window, count): (usize, usize),
     ) -> kdat::Result {
-        let wanted = match self.srq {
-            Some(_) => (window * count).min(self.limit).saturating_sub(self.posted),
-            None => window,
-        };
-        for _ in 0..wanted {
-            self.add(adapter, Some(ep))?;
+        if self.srq.is_none() {
+            return (0..window).try_for_each(|_| self.add(adapter, Some(ep)));
+        }
+        self.fill(adapter, window * count)
+    }
+
+    /// Posts the receives that the SRQ lacks.
+    fn fill(&mut self, adapter: &Adapter, wanted: usize) -> kdat::Result {
+        while self.count.lacking(wanted) > 0 {
+            self.add(adapter, None)?;
         }
         Ok(())
     }
@@ -115,7 +123,7 @@ impl Receives {
 
     /// Replaces a receive that has ended with a message.
     pub(super) fn replace(&mut self, adapter: &Adapter, ep: &Ep) -> kdat::Result {
-        self.posted = self.posted.saturating_sub(1);
+        self.count.has_ended();
         self.add(adapter, Some(ep))
     }
 
@@ -125,18 +133,16 @@ impl Receives {
         let Some(outstanding) = outstanding else {
             return;
         };
-        self.posted = self.posted.min(outstanding as usize);
-        while self.posted < (window * count).min(self.limit) {
-            // An error leaves the receives to the next connection.
-            if self.add(adapter, None).is_err() {
-                return;
-            }
-        }
+        // An upcall takes one event, and replaces its receive at once. If it waits for the lock,
+        // the queue gets one receive more than the peers need.
+        self.count.recount(outstanding as usize, 0);
+        // An error leaves the receives to the next connection.
+        let _ = self.fill(adapter, window * count);
     }
 
     /// Records that a receive has ended without a message. The next connection posts another.
     pub(super) fn flushed(&mut self, buffer: Option<Buffer>) {
-        self.posted = self.posted.saturating_sub(1);
+        self.count.has_ended();
         if let Some(buffer) = buffer {
             self.give_back(buffer);
         }

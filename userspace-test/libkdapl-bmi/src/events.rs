@@ -6,6 +6,11 @@ use crate::state::State;
 use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Handle, Type};
 use std::sync::Arc;
 
+/// Returns whether an event is that of a receive.
+pub(crate) fn is_receive(event: &Event) -> bool {
+    matches!(event, Event::Dto(dto) if dto.cookie & RECEIVE != 0)
+}
+
 impl State {
     /// Processes an event.
     pub(crate) fn process(&mut self, event: Event) {

@@ -13,6 +13,7 @@ use crate::wait::{lock, Sleepers, Waiters, UNEXPECTED_PLACE};
 use libkdapl::{Evd, Psp};
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) sleepers: Sleepers,
     /// The EVD of the home, on which one thread waits without the lock.
     pub(crate) evd: Evd,
+    /// Receives whose events that thread has dequeued, and nobody has processed yet.
+    pub(crate) dequeued: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Shared {
@@ -64,10 +67,12 @@ impl Bmi {
         let (adapter, listen) = place(options)?;
         let home = DatHome::open(&adapter, options)?;
         let (ia, evd) = (home.adapter.ia.clone(), home.adapter.evd.clone());
+        let dequeued = home.receives.dequeued();
         let shared = Arc::new(Shared {
             state: Mutex::new((State::new(home, options)?, Waiters::default())),
             sleepers: Sleepers::default(),
             evd: evd.clone(),
+            dequeued,
         });
         let listener = match listen {
             Some(address) => Some((ia.create_psp(address.port().into(), &evd)?, address)),

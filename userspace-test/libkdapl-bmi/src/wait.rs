@@ -7,9 +7,11 @@
 //! a thread of the library does, until one of the program asks for its place.
 
 use crate::error::Result;
+use crate::events::is_receive;
 use crate::instance::Shared;
 use crate::state::{State, TICK};
 use libkdapl::Event;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -170,6 +172,9 @@ impl Shared {
         loop {
             match next {
                 Ok((event, more)) => {
+                    if is_receive(&event) {
+                        self.dequeued.fetch_add(1, Ordering::Relaxed);
+                    }
                     events.push(event);
                     if more == 0 || events.len() >= BATCH {
                         return Ok(());

@@ -9,9 +9,12 @@
 
 use super::buffers::Buffers;
 use super::Adapter;
+use crate::bmi::engine::SharedReceives;
 use crate::options::Options;
-use libkdapl::{CompletionFlags, Ep, Handle, Privileges, Srq};
+use libkdapl::{CompletionFlags, Ep, Handle, Privileges, Srq, Subtype, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 /// Buffers that are registered together.
 const CHUNK: usize = 64;
@@ -24,9 +27,10 @@ pub(crate) struct Receives {
     /// The buffers. Those that are not posted are free.
     buffers: Buffers,
     srq: Option<Srq>,
-    /// Receives that the SRQ may have, and those that it has.
-    limit: usize,
-    posted: usize,
+    count: SharedReceives,
+    /// Receives whose events are dequeued and not processed yet. The waiting thread counts them
+    /// without the lock.
+    dequeued: Arc<AtomicUsize>,
     /// Buffers that Endpoints without the SRQ have.
     of_eps: FxHashMap<Handle, FxHashSet<usize>>,
 }
@@ -41,8 +45,8 @@ impl Receives {
         Ok(Self {
             buffers: Buffers::new(options.message as usize, CHUNK, Privileges::LOCAL_WRITE),
             srq,
-            limit: limit as usize,
-            posted: 0,
+            count: SharedReceives::new(limit as usize),
+            dequeued: Arc::default(),
             of_eps: FxHashMap::default(),
         })
     }
@@ -50,6 +54,11 @@ impl Receives {
     /// Returns the SRQ, if the connections share their receives.
     pub(super) fn srq(&self) -> Option<&Srq> {
         self.srq.as_ref()
+    }
+
+    /// Returns the count of receives whose events are dequeued and not processed yet.
+    pub(crate) fn dequeued(&self) -> Arc<AtomicUsize> {
+        self.dequeued.clone()
     }
 
     /// Returns whether each connection has receives of its own.
@@ -70,23 +79,27 @@ impl Receives {
         ep: Option<&Ep>,
         (window, count): (usize, usize),
     ) -> libkdapl::Result<()> {
-        let wanted = match self.srq {
-            Some(_) => (window * count).min(self.limit).saturating_sub(self.posted),
-            None => window,
-        };
-        for _ in 0..wanted {
-            let buffer = self.buffers.take(adapter)?;
-            self.post(buffer, ep)?;
+        if self.srq.is_none() {
+            return (0..window).try_for_each(|_| self.add(adapter, ep));
+        }
+        while self.count.lacking(window * count) > 0 {
+            self.add(adapter, ep)?;
         }
         Ok(())
     }
 
-    /// Posts a buffer that is not posted. One that cannot be posted is free.
+    fn add(&mut self, adapter: &Adapter, ep: Option<&Ep>) -> libkdapl::Result<()> {
+        let buffer = self.buffers.take(adapter)?;
+        self.post(buffer, ep)
+    }
+
+    /// Posts a buffer that is not posted. One that cannot be posted is free, also if the SRQ is
+    /// full.
     fn post(&mut self, buffer: usize, ep: Option<&Ep>) -> libkdapl::Result<()> {
         let size = self.buffers.size();
         let (segments, cookie) = ([self.buffers.segment(buffer, size)], buffer as u64 | RECEIVE);
         let posted = match (&self.srq, ep) {
-            (Some(srq), _) => srq.post_recv(&segments, cookie).map(|()| self.posted += 1),
+            (Some(srq), _) => srq.post_recv(&segments, cookie).map(|()| self.count.was_posted()),
             (None, Some(ep)) => {
                 let posted = ep.post_recv(&segments, cookie, CompletionFlags::default());
                 if posted.is_ok() {
@@ -99,17 +112,21 @@ impl Receives {
                 return Ok(());
             }
         };
-        if posted.is_err() {
-            self.buffers.free(buffer);
+        let Err(error) = posted else { return Ok(()) };
+        self.buffers.free(buffer);
+        if is_srq_full(&error) {
+            self.count.is_full();
+            return Ok(());
         }
-        posted
+        Err(error)
     }
 
     /// Records that a receive has ended. Returns its buffer, unless it was taken back before.
     fn ended(&mut self, ep: Handle, cookie: u64) -> Option<usize> {
         let buffer = (cookie & !RECEIVE) as usize;
+        self.dequeued.fetch_sub(1, Ordering::Relaxed);
         if self.srq.is_some() {
-            self.posted = self.posted.saturating_sub(1);
+            self.count.has_ended();
             return Some(buffer);
         }
         self.of_eps.get_mut(&ep)?.remove(&buffer).then_some(buffer)
@@ -147,9 +164,18 @@ impl Receives {
         }
         let outstanding = self.srq.as_ref().and_then(|srq| srq.query().ok());
         if let Some(query) = outstanding {
-            self.posted = self.posted.min(query.outstanding as usize);
+            // The waiting thread may have dequeued one more that it has not counted yet. Then the
+            // queue gets one receive more than the peers need.
+            let dequeued = self.dequeued.load(Ordering::Relaxed);
+            self.count.recount(query.outstanding as usize, dequeued);
             // An error leaves the receives to the next connection.
             let _ = self.prepare(adapter, None, window);
         }
     }
+}
+
+/// Returns whether the SRQ has as many receives as it can hold.
+fn is_srq_full(error: &libkdapl::Error) -> bool {
+    (error.kind(), error.subtype())
+        == (Some(Type::INSUFFICIENT_RESOURCES), Some(Subtype::RESOURCE_SRQ))
 }

@@ -12,6 +12,7 @@ mod idle;
 mod pair;
 mod parts;
 mod random;
+mod receives;
 mod requests;
 mod sessions;
 mod shortage;

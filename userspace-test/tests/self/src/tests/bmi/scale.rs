@@ -16,6 +16,8 @@ tests! {
     #[Long]
     thousand_peers, 600, "A BMI server has 1,000 peers in less than 20 MiB of registered memory";
     idle_given_up, 120, "A BMI process that may have few Endpoints gives up idle peers for others";
+    #[Transport]
+    few_receives, 120, "BMI connections that end amid messages leave shared receives for others";
     #[Link, Transport]
     rails, 120, "BMI divides messages over four connections, and keeps their order";
     #[Transport]
@@ -61,6 +63,44 @@ fn thousand_peers(context: &Context) -> Result<()> {
     }
     let registered = sides.server.bmi.registered();
     ensure!(registered < MEMORY, "{registered} bytes are registered for {count} busy peers");
+    Ok(())
+}
+
+/// Tags of messages on connections that end, and of the others.
+const ENDS: i32 = 1;
+const STAYS: i32 = 2;
+
+fn few_receives(context: &Context) -> Result<()> {
+    // Two connections have more receives.
+    let options = Options { shared_receives: 48, ..Options::default() };
+    let sides = Sides::open(context, &options)?;
+    let (client, server) = (&sides.client, &sides.server);
+    let server_address = server.bmi.address().context("an address")?;
+    let memory = client.random(context, 1000)?;
+    let send =
+        |peer: &Peer, tag| client.context.send_unexpected(peer, tag, &[memory.part(0, 1000)], 0);
+    for round in 0..context.count(40).max(5) {
+        let mut ops = Vec::new();
+        let peers = (0..4).map(|_| client.bmi.lookup(&server_address));
+        let peers = peers.collect::<Result<Vec<_>, _>>()?;
+        for peer in &peers {
+            client.done(send(peer, ENDS)?, 1000)?;
+        }
+        for peer in &peers {
+            for _ in 0..20 {
+                ops.push(send(peer, ENDS)?);
+            }
+        }
+        peers.iter().for_each(Peer::disconnect);
+        for op in ops {
+            // It succeeds or fails.
+            client.result(op)?;
+        }
+        let peer = client.bmi.lookup(&server_address)?;
+        let stays = client.done(send(&peer, STAYS)?, 1000);
+        stays.with_context(|| format!("round {round}"))?;
+        while server.unexpected()?.tag != STAYS {}
+    }
     Ok(())
 }
 
