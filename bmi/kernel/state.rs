@@ -101,8 +101,11 @@ impl State {
         Ok(())
     }
 
-    /// Posts an operation. It may be complete on return.
+    /// Posts an operation, unless its context is closing. It may be complete on return.
     pub(crate) fn post(&mut self, post: Post, fragments: KVec<Fragment>) -> Result<OpId> {
+        if self.is_closing(post.context) {
+            return Err(EINVAL);
+        }
         self.make_room()?;
         let mut held = Held::new(fragments, post.role != Role::Receive);
         if held.length() as u64 > self.engine.unexpected_limit() {

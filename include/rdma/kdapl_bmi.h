@@ -95,8 +95,8 @@ void bmi_close_context(struct bmi *bmi, bmi_context_id context_id);
  * moved by RDMA, other memory by copies; it has to be mapped in the kernel. The arrays of a list
  * are copied. total_size is the sum of size_list. actual_size may be NULL.
  *
- * Errors: -EINVAL, -ENOMEM, -EMSGSIZE for an unexpected message above BMI_GET_UNEXP_SIZE,
- * -ENOTCONN if only the peer can connect.
+ * Errors: -EINVAL, also for a context that is closing, -ENOMEM, -EMSGSIZE for an unexpected message
+ * above BMI_GET_UNEXP_SIZE, -ENOTCONN if only the peer can connect.
  */
 int bmi_post_send_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
 		       const void *const *buffer_list, const bmi_size_t *size_list, int list_count,
