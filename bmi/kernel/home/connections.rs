@@ -255,17 +255,16 @@ impl KernelHome {
         };
         let remote = cr.remote().ok().and_then(PeerAddress::new);
         self.connections.set_address(rail.peer, remote);
-        let accepted = match self.create_ep(rail) {
-            Ok(()) => match self.connections.ep(rail) {
-                Some(ep) => cr.accept(ep, &hello.encode()),
-                None => Ok(()),
-            },
-            Err(error) => cr.reject(&rejection()).and(Err(error)),
-        };
-        if accepted.is_err() {
-            // The peer may have given up. The next one may find an Endpoint.
+        if self.create_ep(rail).is_err() {
+            let _ = cr.reject(&rejection());
+            // The next request may find an Endpoint.
             self.connections.shortage.begin();
-            self.close_rail(rail, Some(Error::NoMemory));
+            return self.close_rail(rail, Some(Error::NoMemory));
+        }
+        let ep = self.connections.ep(rail);
+        if ep.is_none_or(|ep| cr.accept(ep, &hello.encode()).is_err()) {
+            // The peer has given up.
+            self.close_rail(rail, Some(Error::Reset));
         }
     }
 

@@ -190,12 +190,16 @@ impl DatHome {
         if let Some(address) = cr.query().ok().and_then(|query| query.remote) {
             self.connections.addresses.insert(rail.peer, address);
         }
-        let accepted = self.create_ep(rail).and_then(|ep| cr.accept(&ep, &hello.encode()));
-        if accepted.is_err() {
-            // The peer may have given up. The next one may find an Endpoint.
+        let Ok(ep) = self.create_ep(rail) else {
             let _ = cr.reject(&rejection());
+            // The next request may find an Endpoint.
             self.connections.shortage.begin();
-            self.close_rail(rail, Some(Error::NoMemory));
+            return self.close_rail(rail, Some(Error::NoMemory));
+        };
+        if cr.accept(&ep, &hello.encode()).is_err() {
+            // The peer may have given up.
+            let _ = cr.reject(&rejection());
+            self.close_rail(rail, Some(Error::Reset));
         }
     }
 
