@@ -7,11 +7,9 @@ use core::{
         self,
         Write, //
     },
-    net::{
-        IpAddr,
-        SocketAddr, //
-    }, //
+    net::SocketAddr, //
 };
+use kdat::Address;
 
 /// Bytes of the longest text, with the NUL.
 pub(crate) const TEXT: usize = 80;
@@ -19,8 +17,7 @@ pub(crate) const TEXT: usize = 80;
 /// Address of a peer.
 #[derive(Clone, Copy)]
 pub(crate) struct PeerAddress {
-    pub(crate) ip: IpAddr,
-    pub(crate) port: u16,
+    address: SocketAddr,
     text: [u8; TEXT],
 }
 
@@ -50,10 +47,22 @@ impl PeerAddress {
         let mut text = Text([0; TEXT], 0);
         write!(text, "kdapl://{address}").ok()?;
         Some(Self {
-            ip: address.ip(),
-            port: address.port(),
+            address,
             text: text.0,
         })
+    }
+
+    /// Returns the IP address, with the network device of one that is link-local.
+    pub(crate) fn ip(&self) -> Address {
+        match self.address {
+            SocketAddr::V6(address) => Address::link_local(*address.ip(), address.scope_id()),
+            SocketAddr::V4(address) => core::net::IpAddr::V4(*address.ip()).into(),
+        }
+    }
+
+    /// Returns the port.
+    pub(crate) fn port(&self) -> u64 {
+        self.address.port().into()
     }
 
     /// Returns the address as text, which ends with a NUL.

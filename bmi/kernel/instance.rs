@@ -224,7 +224,7 @@ impl Instance {
         let handler = shared.clone();
         evd.set_handler(move |event| handler.handle(event))?;
         let listener = match listen {
-            Some(address) => Some(ia.listen(address.port.into(), &evd)?),
+            Some(address) => Some(ia.listen(address.port(), &evd)?),
             None => None,
         };
         let instance = Self {

@@ -7,7 +7,8 @@ use core::net::{
     IpAddr,
     Ipv4Addr,
     Ipv6Addr,
-    SocketAddr, //
+    SocketAddr,
+    SocketAddrV6, //
 };
 
 /// IP address of a peer, as DAT takes it.
@@ -18,7 +19,8 @@ pub struct Address([u8; 32]);
 const _: () = assert!(size_of::<Address>() >= size_of::<bindings::sockaddr_in6>());
 
 impl Address {
-    /// Returns a link-local IPv6 address of the network device with this index.
+    /// Returns an IPv6 address; a link-local one is of the network device with this index. Others
+    /// have the index 0.
     pub fn link_local(address: Ipv6Addr, device: u32) -> Self {
         let mut this = Self::from(IpAddr::V6(address));
         this.put(24, &device.to_ne_bytes());
@@ -59,10 +61,16 @@ impl From<IpAddr> for Address {
 pub(crate) fn parse(bytes: &[u8; 128]) -> Option<SocketAddr> {
     let family = u32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
-    let ip: IpAddr = match family {
-        bindings::AF_INET => Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?).into(),
-        bindings::AF_INET6 => Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?).into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
+    match family {
+        bindings::AF_INET => {
+            let ip = Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?);
+            Some(SocketAddr::new(ip.into(), port))
+        }
+        bindings::AF_INET6 => {
+            let ip = Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?);
+            let device = u32::from_ne_bytes(*bytes.get(24..)?.first_chunk()?);
+            Some(SocketAddrV6::new(ip, port, 0, device).into())
+        }
+        _ => None,
+    }
 }

@@ -240,12 +240,7 @@ impl KernelHome {
         self.create_ep(rail).map_err(|_| Error::NoMemory)?;
         let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
         let timeout = self.connections.timeout;
-        let begun = ep.connect(
-            &address.ip.into(),
-            address.port.into(),
-            timeout,
-            &hello.encode(),
-        );
+        let begun = ep.connect(&address.ip(), address.port(), timeout, &hello.encode());
         begun.map_err(|_| Error::Unreachable)
     }
 

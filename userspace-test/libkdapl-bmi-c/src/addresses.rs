@@ -95,7 +95,8 @@ pub fn is_within(address: &str, range: &str, bits: i32) -> Option<bool> {
             Some(rest) => rest.split(']').next()?.to_owned(),
             None => place[..end.unwrap_or(place.len())].to_owned(),
         };
-        Some(host)
+        // A range is one of addresses, on all network devices.
+        Some(host.split('%').next()?.to_owned())
     };
     let (address, range) = (host(address)?, host(range)?);
     // The star stands for whole parts of the address, and comes last.
@@ -139,6 +140,8 @@ mod tests {
         ] {
             assert_eq!(is_within(address, range, bits), within, "{range}/{bits}");
         }
-        assert_eq!(is_within("kdapl://[fe80::1]:7", "kdapl://[fe80::2]", 64), Some(true));
+        for address in ["kdapl://[fe80::1]:7", "kdapl://[fe80::1%2]:7"] {
+            assert_eq!(is_within(address, "kdapl://[fe80::2]", 64), Some(true));
+        }
     }
 }
