@@ -11,6 +11,7 @@ use super::{
     Work, //
 };
 use crate::engine::{
+    Error,
     OpId,
     RailId, //
 };
@@ -90,7 +91,7 @@ impl KernelHome {
             && (self.binds.counter(rail).is_some()
                 || self.binds.outstanding.push((rail, 0), GFP_KERNEL).is_ok());
         if !queued {
-            return self.step_ended(op, false);
+            return self.step_ended(op, Err(Error::NoMemory));
         }
         let _ = self
             .binds
@@ -125,7 +126,7 @@ impl KernelHome {
                     self.binds.longest = self.binds.longest.min((length / 2).max(PAGE));
                     self.too_long(op);
                 }
-                self.bind_ended(rail, op, false);
+                self.bind_ended(rail, op, Err(reason(&error)));
             }
         }
     }
@@ -149,16 +150,17 @@ impl KernelHome {
         posted
     }
 
-    fn bind_ended(&mut self, rail: RailId, op: OpId, success: bool) {
+    fn bind_ended(&mut self, rail: RailId, op: OpId, result: Result<(), Error>) {
         if let Some(count) = self.binds.counter(rail) {
             *count = count.saturating_sub(1);
         }
-        self.step_ended(op, success);
+        self.step_ended(op, result);
     }
 
-    /// Processes the completion of a bind or of an unbind.
+    /// Processes the completion of a bind or of an unbind. One that fails breaks the connection, or
+    /// the connection has ended before.
     pub(crate) fn bind_completed(&mut self, rail: RailId, op: OpId, success: bool) {
-        self.bind_ended(rail, op, success);
+        self.bind_ended(rail, op, if success { Ok(()) } else { Err(Error::Reset) });
         self.post_binds(rail);
     }
 
@@ -172,9 +174,18 @@ impl KernelHome {
             .position(|(other, ..)| *other == rail)
         {
             if let Ok((_, op, _)) = self.binds.waiting.remove(place) {
-                self.step_ended(op, false);
+                self.step_ended(op, Err(Error::Reset));
             }
         }
+    }
+}
+
+/// Returns the reason why a step was not posted.
+fn reason(error: &kdat::Error) -> Error {
+    match error.kind() {
+        // The connection has ended.
+        kind::INVALID_STATE => Error::Reset,
+        _ => Error::NoMemory,
     }
 }
 

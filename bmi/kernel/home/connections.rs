@@ -299,7 +299,7 @@ impl KernelHome {
     fn forget_requests(&mut self, rail: RailId) {
         while let Some(request) = self.requests.take_where(|request| request.rail == rail) {
             if let Work::Bind(op) = request.work {
-                self.step_ended(op, false);
+                self.step_ended(op, Err(Error::Reset));
             }
         }
     }

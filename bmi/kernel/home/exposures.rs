@@ -49,8 +49,8 @@ struct Exposure {
     bound: KVec<(Rmr, Remote)>,
     /// Binds or unbinds that have not completed.
     outstanding: usize,
-    /// A bind or an unbind has failed.
-    failed: bool,
+    /// Reason why a bind or an unbind has failed first.
+    failed: Option<Error>,
     /// A bind was too long for the device.
     too_long: bool,
     ending: bool,
@@ -145,7 +145,7 @@ impl KernelHome {
             most,
             bound: KVec::new(),
             outstanding: binds.as_ref().map_or(0, |binds| binds.len()),
-            failed: binds.is_none(),
+            failed: binds.is_none().then_some(Error::NoMemory),
             too_long: false,
             ending: false,
         };
@@ -207,10 +207,10 @@ impl KernelHome {
     }
 
     /// Processes the end of a bind or of an unbind.
-    pub(super) fn step_ended(&mut self, op: OpId, success: bool) {
+    pub(super) fn step_ended(&mut self, op: OpId, result: Result<(), Error>) {
         if let Some(exposure) = self.exposures.of(op) {
             exposure.outstanding = exposure.outstanding.saturating_sub(1);
-            exposure.failed |= !success;
+            exposure.failed = exposure.failed.or(result.err());
         }
         self.review(op);
     }
@@ -227,12 +227,12 @@ impl KernelHome {
             self.exposures.take(op);
             return self.begin_expose(op, rail, rdma, most);
         }
-        if !ending && !failed {
+        if !ending && failed.is_none() {
             return self.report(Report::Exposed(op, Ok(count)));
         }
         // Dropping an RMR frees it, which ends the access.
         let ended = self.exposures.take(op);
-        if ending && !failed && self.connections.ep(rail).is_some() {
+        if ending && failed.is_none() && self.connections.ep(rail).is_some() {
             for (mut rmr, _) in ended.into_iter().flat_map(|exposure| exposure.bound) {
                 rmr.forget_memory();
                 if self.exposures.free.len() < KEPT {
@@ -242,7 +242,7 @@ impl KernelHome {
         }
         self.report(match ending {
             true => Report::Withdrawn(op),
-            false => Report::Exposed(op, Err(Error::NoMemory)),
+            false => Report::Exposed(op, Err(failed.unwrap_or(Error::NoMemory))),
         });
     }
 }

@@ -5,7 +5,7 @@
 //! of its own.
 
 use super::{DatHome, Request};
-use crate::bmi::engine::{OpId, RailId};
+use crate::bmi::engine::{Error, OpId, RailId};
 use libkdapl::{CompletionFlags, Ep, Lmr, Privileges, Rmr, RmrBinding, Segment, Type};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -92,7 +92,7 @@ impl DatHome {
                     self.binds.longest = self.binds.longest.min((length / 2).max(PAGE));
                     self.too_long(op);
                 }
-                self.bind_ended(rail, op, false);
+                self.bind_ended(rail, op, Err(reason(&error)));
             }
         }
     }
@@ -115,16 +115,17 @@ impl DatHome {
         posted
     }
 
-    fn bind_ended(&mut self, rail: RailId, op: OpId, success: bool) {
+    fn bind_ended(&mut self, rail: RailId, op: OpId, result: Result<(), Error>) {
         if let Some(queue) = self.binds.of_rails.get_mut(&rail) {
             queue.outstanding = queue.outstanding.saturating_sub(1);
         }
-        self.step_ended(op, success);
+        self.step_ended(op, result);
     }
 
-    /// Processes the completion of a bind or of an unbind.
+    /// Processes the completion of a bind or of an unbind. One that fails breaks the connection, or
+    /// the connection has ended before.
     pub(crate) fn bind_completed(&mut self, rail: RailId, op: OpId, success: bool) {
-        self.bind_ended(rail, op, success);
+        self.bind_ended(rail, op, if success { Ok(()) } else { Err(Error::Reset) });
         self.post_binds(rail);
     }
 
@@ -132,7 +133,16 @@ impl DatHome {
     pub(super) fn forget_binds(&mut self, rail: RailId) {
         let queue = self.binds.of_rails.remove(&rail).unwrap_or_default();
         for (op, _) in queue.waiting {
-            self.step_ended(op, false);
+            self.step_ended(op, Err(Error::Reset));
         }
+    }
+}
+
+/// Returns the reason why a step was not posted.
+fn reason(error: &libkdapl::Error) -> Error {
+    match error.kind() {
+        // The connection has ended.
+        Some(Type::INVALID_STATE) => Error::Reset,
+        _ => Error::NoMemory,
     }
 }

@@ -25,8 +25,8 @@ struct Exposure {
     bound: Vec<(Rmr, Segment)>,
     /// Binds or unbinds that have not completed.
     outstanding: usize,
-    /// A bind or an unbind has failed.
-    failed: bool,
+    /// Reason why a bind or an unbind has failed first.
+    failed: Option<Error>,
     /// A bind was too long for the device.
     too_long: bool,
     ending: bool,
@@ -58,7 +58,7 @@ impl DatHome {
             most,
             bound: Vec::new(),
             outstanding: binds.as_ref().map_or(0, Vec::len),
-            failed: binds.is_none(),
+            failed: binds.is_none().then_some(Error::NoMemory),
             too_long: false,
             ending: false,
         };
@@ -132,10 +132,10 @@ impl DatHome {
     }
 
     /// Processes the end of a bind or of an unbind.
-    pub(super) fn step_ended(&mut self, op: OpId, success: bool) {
+    pub(super) fn step_ended(&mut self, op: OpId, result: Result<(), Error>) {
         if let Some(exposure) = self.exposures.of_ops.get_mut(&op) {
             exposure.outstanding = exposure.outstanding.saturating_sub(1);
-            exposure.failed |= !success;
+            exposure.failed = exposure.failed.or(result.err());
         }
         self.review(op);
     }
@@ -154,17 +154,17 @@ impl DatHome {
         }
         let gone = self.connections.ep(exposure.rail).is_none();
         let count = exposure.bound.len() as u16;
-        if !ending && !failed {
+        if !ending && failed.is_none() {
             return self.reports.push_back(Report::Exposed(op, Ok(count)));
         }
         // Dropping an RMR frees it, which ends the access.
         let bound = self.exposures.of_ops.remove(&op).map_or(Vec::new(), |e| e.bound);
-        if ending && !failed && !gone {
+        if ending && failed.is_none() && !gone {
             self.exposures.free.extend(bound.into_iter().map(|(rmr, _)| rmr));
         }
         self.reports.push_back(match ending {
             true => Report::Withdrawn(op),
-            false => Report::Exposed(op, Err(Error::NoMemory)),
+            false => Report::Exposed(op, Err(failed.unwrap_or(Error::NoMemory))),
         });
     }
 }
