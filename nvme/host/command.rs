@@ -92,11 +92,13 @@ impl Slot {
     }
 }
 
-/// Returns the errno of a refusal. A connection that is ending refuses by its state: the block
-/// layer tries again until the recovery has stopped the queues.
+/// Returns the errno of a refusal. A connection that is ending refuses by its state, and a device
+/// that was removed lacks resources: the block layer tries again until the recovery has stopped the
+/// queues.
 fn errno(error: kdat::Error) -> Error {
     match error.kind() {
         kind::INVALID_STATE => EAGAIN,
+        kind::INSUFFICIENT_RESOURCES => ENOMEM,
         _ => error.into(),
     }
 }

@@ -86,6 +86,14 @@ impl Error {
         self.code() & 0xffff
     }
 
+    /// Returns whether the device was removed.
+    pub fn is_device_removed(self) -> bool {
+        self == Self::new(
+            bindings::DAT_INSUFFICIENT_RESOURCES,
+            bindings::DAT_RESOURCE_DEVICE,
+        )
+    }
+
     /// Returns whether a Shared Receive Queue has as many receives as it can hold.
     pub fn is_srq_full(self) -> bool {
         self == Self::new(
@@ -136,9 +144,10 @@ impl From<AllocError> for Error {
 }
 
 impl From<Error> for kernel::error::Error {
-    /// Returns the errno that is closest to the type.
+    /// Returns the errno that is closest to the type; ENODEV if the device was removed.
     fn from(error: Error) -> Self {
         match error.kind() {
+            _ if error.is_device_removed() => code::ENODEV,
             kind::INSUFFICIENT_RESOURCES => code::ENOMEM,
             kind::PROVIDER_NOT_FOUND => code::ENODEV,
             kind::CONN_QUAL_IN_USE => code::EBUSY,

@@ -237,7 +237,11 @@ impl KernelHome {
     fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
         let address = self.connections.address(rail.peer).copied();
         let address = address.ok_or(Error::Unreachable)?;
-        self.create_ep(rail).map_err(|_| Error::NoMemory)?;
+        self.create_ep(rail)
+            .map_err(|error| match error.is_device_removed() {
+                true => Error::Unreachable,
+                false => Error::NoMemory,
+            })?;
         let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
         let timeout = self.connections.timeout;
         let begun = ep.connect(&address.ip(), address.port(), timeout, &hello.encode());

@@ -5,7 +5,7 @@ use super::binds::REQUESTS;
 use super::{DatHome, Report};
 use crate::bmi::engine::{reason_of, rejection, Close, Error, Hello, PeerId, RailId, Shortage};
 use crate::options::Options;
-use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
+use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle, Subtype};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -172,7 +172,10 @@ impl DatHome {
     fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
         let address = self.connections.addresses.get(&rail.peer).copied();
         let address = address.ok_or(Error::Unreachable)?;
-        let ep = self.create_ep(rail).map_err(|_| Error::NoMemory)?;
+        let ep = self.create_ep(rail).map_err(|error| match error.subtype() {
+            Some(Subtype::RESOURCE_DEVICE) => Error::Unreachable,
+            _ => Error::NoMemory,
+        })?;
         let private_data = hello.encode();
         let options = ConnectOptions {
             timeout: Some(self.connections.timeout),
