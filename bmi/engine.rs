@@ -174,6 +174,10 @@ pub(crate) struct Engine<S: Storage> {
     deadlines: List,
     /// Peers with an open session, by the time of their last message.
     sessions: List,
+    /// When the session that was asked last to leave has to have answered.
+    asked: Option<u64>,
+    /// A session that was asked to leave stays, or has not answered.
+    stays: bool,
     /// Free entries that are reserved for arrivals of open sessions.
     reserved: u32,
     now: u64,
@@ -205,6 +209,8 @@ impl<S: Storage> Engine<S> {
             open: 0,
             deadlines: List::new(),
             sessions: List::new(),
+            asked: None,
+            stays: false,
             reserved: 0,
             now: 0,
         })

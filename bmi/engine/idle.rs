@@ -6,9 +6,10 @@
 //! only, and its cost does not depend on the number of peers.
 //!
 //! An idle session is given up by agreement: BYE, answered by LEAVE if the peer has no operations
-//! either, and by STAY otherwise. Between BYE and its answer, posts of this side wait. The side
-//! that has asked closes the rails: LEAVE comes after all messages of the other side, while the end
-//! of a rail may overtake messages on other rails.
+//! either, and by STAY otherwise. The home learns when a session stays, and asks the next one.
+//! Between BYE and its answer, posts of this side wait. The side that has asked closes the rails:
+//! LEAVE comes after all messages of the other side, while the end of a rail may overtake messages
+//! on other rails.
 
 use super::{
     arrive::Message,
@@ -34,6 +35,10 @@ impl<S: Storage> Engine<S> {
     pub(crate) fn tick(&mut self, home: &mut impl Home, now: u64) {
         self.now = self.now.max(now);
         self.expire(home);
+        if self.asked.is_some_and(|until| until <= self.now) {
+            self.asked = None;
+            self.stays = true;
+        }
         while let Some(id) = self.longest_silent() {
             let Some(peer) = self.peers.get_mut(id.0) else {
                 return;
@@ -87,9 +92,17 @@ impl<S: Storage> Engine<S> {
         }
     }
 
+    /// Returns, once, whether a session that was asked to leave has answered STAY, or has not
+    /// answered in time. A home that lacks an Endpoint still calls [`Self::give_up_idle`] again.
+    pub(crate) fn take_stay(&mut self) -> bool {
+        core::mem::take(&mut self.stays)
+    }
+
     /// Gives up the session that is idle for the longest time, since Endpoints are short. Returns
     /// whether there is one. A peer that was asked before and has not answered is given up at once.
+    /// One that has answered STAY is not asked again for a while.
     pub(crate) fn give_up_idle(&mut self, home: &mut impl Home) -> bool {
+        let until = self.now.saturating_add(self.config.silence);
         let mut next = self.peers.first(&self.sessions);
         for _ in 0..SCAN {
             let Some(key) = next else { break };
@@ -98,9 +111,10 @@ impl<S: Storage> Engine<S> {
                 break;
             };
             match peer.phase {
-                Phase::Up if peer.ops.is_empty() && !peer.notices.any() => {
-                    peer.phase = Phase::Asked(self.now.saturating_add(self.config.silence));
+                Phase::Up if peer.is_idle() && peer.stays <= self.now => {
+                    peer.phase = Phase::Asked(until);
                     peer.notices.bye = true;
+                    self.asked = Some(until);
                     self.pump(home, PeerId(key));
                     return true;
                 }
@@ -133,7 +147,11 @@ impl<S: Storage> Engine<S> {
             (Kind::Leave, Phase::Asked(_)) => {
                 self.close(home, message.peer, Close::Graceful, None);
             }
-            (Kind::Stay, Phase::Asked(_)) => peer.phase = Phase::Up,
+            (Kind::Stay, Phase::Asked(_)) => {
+                peer.phase = Phase::Up;
+                peer.stays = self.now.saturating_add(self.config.silence);
+                self.stays = true;
+            }
             _ => {}
         }
     }

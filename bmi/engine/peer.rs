@@ -191,6 +191,8 @@ pub(crate) struct Peer {
     pub(super) heard: u64,
     pub(super) pinged: bool,
     pub(super) notices: Notices,
+    /// The peer has answered STAY: it is not asked to leave again until this time.
+    pub(super) stays: u64,
     /// The peer is in the list of open sessions.
     pub(super) listed: bool,
     /// Entries that the session has reserved for arrivals, and that it uses.
@@ -233,6 +235,7 @@ impl Peer {
                 leave: false,
                 stay: false,
             },
+            stays: 0,
             listed: false,
             promise: 0,
             arrivals: 0,
@@ -253,6 +256,11 @@ impl Peer {
             Phase::Idle | Phase::Closing => self.session.wrapping_add(1),
             _ => self.session,
         }
+    }
+
+    /// Returns whether the peer has no operations, and nothing else to send.
+    pub(super) fn is_idle(&self) -> bool {
+        self.ops.is_empty() && !self.notices.any()
     }
 
     /// Returns the rail with the most room for a message of a class, if any has room.

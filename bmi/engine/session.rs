@@ -103,6 +103,7 @@ impl<S: Storage> Engine<S> {
         let peer = self.peers.get_mut(id.0).ok_or(Error::Invalid)?;
         peer.session = peer.session.wrapping_add(1);
         peer.phase = Phase::Connecting;
+        peer.stays = 0;
         (peer.next_in, peer.next_out) = (0, 0);
         if room < promise {
             return Err(Error::NoMemory);

@@ -29,6 +29,12 @@ impl Shortage {
         self.wants_session = !self.expects_ep(now);
     }
 
+    /// Notes that a session stays which was asked to leave. If a connect waits, and no Endpoint may
+    /// be had soon, another one is asked.
+    pub(crate) fn session_stays(&mut self, waits: bool, now: u64) {
+        self.wants_session |= waits && !self.expects_ep(now);
+    }
+
     /// Notes that an Endpoint was freed. The caller tries the oldest waiting connect again.
     pub(crate) fn ep_was_freed(&mut self, now: u64) {
         self.freed = Some(now);

@@ -239,6 +239,9 @@ impl State {
                     self.pass_on(report);
                 }
             }
+            if self.engine.take_stay() {
+                self.home.session_stays();
+            }
             if !self.home.connections.shortage.take() {
                 return;
             }

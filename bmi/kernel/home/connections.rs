@@ -202,6 +202,12 @@ impl KernelHome {
         }
     }
 
+    /// Asks another session to leave if a connect waits, since the one that was asked stays.
+    pub(crate) fn session_stays(&mut self) {
+        let (waits, now) = (!self.connections.postponed.is_empty(), self.connections.now);
+        self.connections.shortage.session_stays(waits, now);
+    }
+
     /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
     /// is no idle session.
     pub(crate) fn fail_postponed(&mut self) {

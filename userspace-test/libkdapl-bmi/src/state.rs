@@ -156,6 +156,9 @@ impl State {
             while let Some(report) = self.home.reports.pop_front() {
                 self.report(report);
             }
+            if self.engine.take_stay() {
+                self.home.session_stays();
+            }
             if !self.home.connections.shortage.take() {
                 return;
             }

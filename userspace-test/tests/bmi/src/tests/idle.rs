@@ -14,11 +14,16 @@ use super::{
 use crate::{
     bmi::engine::{
         Error,
+        PeerId,
         Phase,
+        Role,
+        Shortage,
         Window, //
     },
     sim::{
+        Buffers,
         Settings,
+        World,
         SMALL, //
     },
 };
@@ -179,4 +184,117 @@ fn a_message_that_was_on_its_way_survives_an_idle_session() {
         assert!(pair.result_of(SERVER, receive).1 == b"0123456789");
     }
     assert!(kept > 0, "no session ended before the receive");
+}
+
+/// A client of several servers, whose home lacks an Endpoint for another connect.
+struct Short {
+    world: World,
+    /// Each server's number at the client, and the client's number there.
+    servers: Vec<(PeerId, PeerId)>,
+    shortage: Shortage,
+    /// The connect waits. Without an idle session it has failed.
+    waits: bool,
+}
+
+impl Short {
+    fn new(servers: usize) -> Self {
+        let mut world = World::new(9, &vec![SMALL; servers + 1]);
+        let connect = |server| {
+            let peer = world.address(CLIENT, server);
+            let hello = Buffers::divide(b"hello", 1);
+            let sent = world.nodes[CLIENT].post(Role::SendUnexpected, peer, 1, hello);
+            sent.expect("an operation");
+            world.run();
+            let (client, ..) = world.nodes[server].take_unexpected().expect("a message");
+            world.run();
+            world.nodes[CLIENT].take();
+            (peer, client)
+        };
+        let servers = (1..=servers).map(connect).collect();
+        Self {
+            world,
+            servers,
+            shortage: Shortage::default(),
+            waits: true,
+        }
+    }
+
+    /// Lets the servers with the first numbers wait for a message, so that they answer STAY.
+    fn occupy(&mut self, count: usize) {
+        for (index, (_, client)) in self.servers[..count].iter().enumerate() {
+            let memory = Buffers::divide(&[0; 10], 1);
+            let receive = self.world.nodes[index + 1].post(Role::Receive, *client, 1, memory);
+            receive.expect("an operation");
+        }
+        self.world.run();
+    }
+
+    /// Begins the shortage.
+    fn begin(&mut self) {
+        self.shortage.begin();
+        self.run();
+    }
+
+    /// Runs the world, and does what a home does after each event.
+    fn run(&mut self) {
+        for _ in 0..100 {
+            self.world.run();
+            let node = &mut self.world.nodes[CLIENT];
+            if node.engine.take_stay() {
+                self.shortage.session_stays(self.waits, 0);
+            }
+            if !self.shortage.take() {
+                return;
+            }
+            self.waits &= node.engine.give_up_idle(&mut node.home);
+        }
+        panic!("sessions are asked without end");
+    }
+
+    fn phases(&self) -> Vec<Option<Phase>> {
+        let engine = &self.world.nodes[CLIENT].engine;
+        let phases = self.servers.iter().map(|(peer, _)| engine.phase(*peer));
+        phases.collect()
+    }
+}
+
+#[test]
+fn when_a_session_stays_the_next_one_is_asked() {
+    let mut short = Short::new(3);
+    short.occupy(2);
+    short.begin();
+    let (up, idle) = (Some(Phase::Up), Some(Phase::Idle));
+    assert_eq!(short.phases(), [up, up, idle]);
+    assert!(short.waits, "the connect gets the Endpoint");
+}
+
+#[test]
+fn when_all_sessions_stay_the_connect_fails() {
+    let mut short = Short::new(3);
+    short.occupy(3);
+    short.begin();
+    assert_eq!(short.phases(), [Some(Phase::Up); 3]);
+    assert!(!short.waits);
+    // Later they may be idle.
+    short.world.tick(SMALL.silence);
+    short.waits = true;
+    let asked = short.world.messages;
+    short.begin();
+    assert!(short.world.messages >= asked + 3 && !short.waits);
+}
+
+#[test]
+fn when_a_session_does_not_answer_another_one_is_given_up() {
+    let mut short = Short::new(2);
+    // The first server is asked first, and says nothing more.
+    short.world.nodes[1].frozen = true;
+    short.begin();
+    assert!(matches!(short.phases()[0], Some(Phase::Asked(_))));
+    short.world.tick(SMALL.silence - 1);
+    short.run();
+    assert!(matches!(short.phases()[0], Some(Phase::Asked(_))));
+    short.world.tick(1);
+    short.run();
+    let gone = [Some(Phase::Idle), Some(Phase::Closing)];
+    assert!(short.phases().iter().any(|phase| gone.contains(phase)));
 }

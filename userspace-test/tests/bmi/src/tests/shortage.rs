@@ -17,6 +17,18 @@ fn each_new_connect_gives_up_one_session() {
 }
 
 #[test]
+fn a_session_that_stays_is_followed_by_another_one_if_a_connect_waits() {
+    let mut shortage = Shortage::default();
+    shortage.session_stays(false, 0);
+    assert!(!shortage.take());
+    shortage.session_stays(true, 0);
+    assert!(shortage.take() && !shortage.take());
+    shortage.ep_was_freed(1_000);
+    shortage.session_stays(true, 1_000);
+    assert!(!shortage.take(), "an Endpoint is expected");
+}
+
+#[test]
 fn no_session_is_given_up_while_an_endpoint_is_expected() {
     let mut shortage = Shortage::default();
     shortage.ep_was_freed(1_000);
