@@ -140,6 +140,8 @@ pub(crate) struct Config {
     /// Messages of each rail that a peer may have here beyond the window, while a receive waits for
     /// a later one.
     pub(crate) lend: u32,
+    /// The same, of all peers together.
+    pub(crate) lend_all: u32,
     /// Requests that the send queue of a rail can hold.
     pub(crate) queue: u16,
     /// Rails of a session, at most [`MAX_RAILS`].
@@ -180,6 +182,8 @@ pub(crate) struct Engine<S: Storage> {
     stays: bool,
     /// Free entries that are reserved for arrivals of open sessions.
     reserved: u32,
+    /// Data credits that are lent to all peers.
+    lent: u32,
     now: u64,
 }
 
@@ -212,6 +216,7 @@ impl<S: Storage> Engine<S> {
             asked: None,
             stays: false,
             reserved: 0,
+            lent: 0,
             now: 0,
         })
     }

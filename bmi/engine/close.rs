@@ -25,7 +25,6 @@ use super::{
         Notices,
         PeerId,
         Phase,
-        Rail,
         RailId,
         MAX_RAILS, //
     },
@@ -82,13 +81,13 @@ impl<S: Storage> Engine<S> {
     /// Reports the end of a rail, or that it was not established, and why. No request of it is
     /// outstanding.
     pub(crate) fn closed(&mut self, home: &mut impl Home, id: RailId, reason: Option<Error>) {
-        let Some(peer) = self.rail_peer(id) else {
+        if self.rail_peer(id).is_none() {
+            return;
+        }
+        let link = self.take_down(id.peer, usize::from(id.rail));
+        let (Some(link), Some(peer)) = (link, self.peers.get(id.peer.0)) else {
             return;
         };
-        let Some(rail) = peer.rails.get_mut(usize::from(id.rail)) else {
-            return;
-        };
-        let link = core::mem::replace(rail, Rail::DOWN).link;
         match peer.phase {
             Phase::Connecting if peer.is_down() => {
                 self.fail(home, id.peer, reason.unwrap_or(Error::Refused));

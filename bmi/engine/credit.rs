@@ -38,6 +38,10 @@ impl Window {
     /// later one.
     pub(crate) const LEND: u32 = 1024;
 
+    /// The same, of all peers together: as many as four connections may have, so that one does not
+    /// keep the others from all. With messages of 16 KiB, this is 64 MiB for any number of peers.
+    pub(crate) const LEND_ALL: u32 = 4 * Self::LEND;
+
     /// Receives for control messages that the homes post.
     const CONTROL: u16 = 8;
 

@@ -152,6 +152,7 @@ impl<S: Storage> Engine<S> {
         let lender = lender.filter(|rail| rail.lent > 0 && class == Some(Class::Data));
         if let Some(lender) = lender {
             lender.lent = lender.lent.saturating_sub(1);
+            self.lent = self.lent.saturating_sub(1);
             peer.promise = peer.promise.saturating_sub(1);
             return;
         }

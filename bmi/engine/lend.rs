@@ -5,12 +5,16 @@
 //! A peer without data credits cannot send, and its credits come back when a consumer takes its
 //! messages. If the consumer waits for a message that comes after these, both sides would wait for
 //! each other. So while a receive waits, the engine returns the credits that it owes at once, and
-//! *lends* further ones, up to a limit. A lent credit is paid back when an arrival is taken.
+//! *lends* further ones, up to a limit for each rail and one for all peers. A lent credit is paid
+//! back when an arrival is taken, or forgotten when the rail closes. A peer that was lent nothing
+//! since others have all may get a credit with its next message, which is the answer to PING at the
+//! latest.
 
 use super::{
     peer::{
         Link,
         PeerId,
+        Rail,
         MAX_RAILS, //
     },
     Engine,
@@ -42,15 +46,29 @@ impl<S: Storage> Engine<S> {
             return;
         }
         for _ in 0..state.credits.loan() {
-            if room == 0 || state.lent >= limit {
+            if room == 0 || state.lent >= limit || self.lent >= self.config.lend_all {
                 break;
             }
             room = room.saturating_sub(1);
             state.lent = state.lent.saturating_add(1);
+            self.lent = self.lent.saturating_add(1);
             peer.promise = peer.promise.saturating_add(1);
             self.reserved = self.reserved.saturating_add(1);
             state.credits.lend();
         }
         state.asked |= state.credits.owes_data();
+    }
+
+    /// Closes a rail, and forgets what was lent on it. Returns the state that it had.
+    pub(super) fn take_down(&mut self, id: PeerId, rail: usize) -> Option<Link> {
+        let rail = self.peers.get_mut(id.0)?.rails.get_mut(rail)?;
+        let Rail { link, lent, .. } = core::mem::replace(rail, Rail::DOWN);
+        self.lent = self.lent.saturating_sub(lent);
+        Some(link)
+    }
+
+    /// Returns the data credits that are lent to all peers.
+    pub(crate) const fn lent(&self) -> u32 {
+        self.lent
     }
 }

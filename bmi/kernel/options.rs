@@ -65,6 +65,7 @@ impl Options {
             message: self.message,
             window: self.window(),
             lend: Window::LEND,
+            lend_all: Window::LEND_ALL,
             queue: self.queue(),
             rails: 1,
             stripe_from: 256 * 1024,

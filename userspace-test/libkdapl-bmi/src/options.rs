@@ -76,6 +76,7 @@ impl Options {
             message: self.message,
             window: self.window(),
             lend: Window::LEND,
+            lend_all: Window::LEND_ALL,
             queue: self.queue(),
             rails: self.rails.min(MAX_RAILS as u8),
             stripe_from: self.stripe_from,

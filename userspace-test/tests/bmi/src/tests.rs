@@ -9,6 +9,7 @@ mod endings;
 mod forged;
 mod hostile;
 mod idle;
+mod loans;
 mod pair;
 mod parts;
 mod random;

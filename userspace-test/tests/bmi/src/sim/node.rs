@@ -59,6 +59,7 @@ pub const SMALL: Settings = Settings {
         control: 4,
     },
     lend: 24,
+    lend_all: 1000,
     queue: 6,
     rails: 1,
     stripe_from: 4096,
