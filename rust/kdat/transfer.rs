@@ -40,8 +40,8 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Largest number of DTOs of a transfer.
-const MAX_PIECES: usize = 64;
+/// Largest number of DTOs of a transfer: 1 MiB, if each has one page.
+const MAX_PIECES: usize = 256;
 
 /// Number of DTOs that one call posts.
 const CHAIN: usize = 8;
@@ -55,7 +55,7 @@ pub struct Lmr {
     handle: Handle,
     context: u32,
     /// Lengths of the requests of a transfer.
-    lengths: KVec<u32>,
+    lengths: Arc<KVec<u32>>,
     pz: Pz,
 }
 
@@ -78,6 +78,7 @@ impl Lmr {
     ) -> Result<Self> {
         // SAFETY: By the safety requirement.
         let lengths = unsafe { pieces(list, (entries, length), segments) }?;
+        let lengths = Arc::new(lengths, GFP_KERNEL)?;
         let description = bindings::DAT_REGION_DESCRIPTION {
             for_platform: list.cast(),
         };
@@ -190,28 +191,21 @@ struct Requests {
     operation: u32,
     remote: Remote,
     context: u32,
-    lengths: [u32; MAX_PIECES],
-    number: usize,
+    lengths: Arc<KVec<u32>>,
 }
 
 impl Requests {
-    /// Copies what the requests need: another thread may drop the memory while they are posted, and
+    /// Keeps what the requests need: another thread may drop the memory while they are posted, and
     /// they are refused then.
     fn new(dto: &Dto, remote: Remote, operation: u32) -> Result<Self> {
         let lmr = dto.memory.as_ref().and_then(|memory| memory.lmr());
         let nothing = Error::new(bindings::DAT_LENGTH_ERROR, 0);
         let lmr = lmr.ok_or(nothing)?;
-        let mut lengths = [0; MAX_PIECES];
-        let slots = lengths.iter_mut();
-        for (slot, length) in slots.zip(lmr.lengths.iter()) {
-            *slot = *length;
-        }
         Ok(Self {
             operation,
             remote,
             context: lmr.context,
-            lengths,
-            number: lmr.requests(),
+            lengths: lmr.lengths.clone(),
         })
     }
 
@@ -220,7 +214,7 @@ impl Requests {
         &self,
     ) -> impl Iterator<Item = (bindings::DAT_LMR_TRIPLET, bindings::DAT_RMR_TRIPLET)> + '_ {
         let mut offset = 0_u64;
-        self.lengths.iter().take(self.number).map(move |length| {
+        self.lengths.iter().map(move |length| {
             let local = bindings::DAT_LMR_TRIPLET {
                 virtual_address: offset,
                 segment_length: *length,
@@ -287,7 +281,7 @@ fn post_all(
 ) -> (usize, Result) {
     let (mut batch, mut done) = (Batch::default(), 0);
     for (index, (local, remote)) in requests.segments().enumerate() {
-        let is_last = !send && index + 1 == requests.number;
+        let is_last = !send && index + 1 == requests.lengths.len();
         let request = bindings::DAT_LIST_DTO {
             operation: requests.operation,
             flags: match is_last {
