@@ -3,6 +3,7 @@
 //! The adapter of a port.
 
 use crate::{
+    bindings,
     nvmet::MAX_TRANSFER,
     slots,
     wire::Depths, //
@@ -36,9 +37,18 @@ pub(crate) struct Adapter {
 
 impl Adapter {
     /// Opens the adapter of an address.
+    ///
+    /// # Errors
+    ///
+    /// EOPNOTSUPP if the target cannot read from hosts. That is so over iWARP.
     pub(crate) fn open(address: &CStr) -> Result<Arc<Self>> {
         let ia = Ia::open(address, 8)?;
-        let (pz, limits) = (ia.create_pz()?, ia.limits()?);
+        let limits = ia.limits()?;
+        if limits.reads_are_writes {
+            pr_err!("the device of {address:?} is not supported: it uses iWARP\n");
+            return Err(Error::from_errno(-(bindings::EOPNOTSUPP as i32)));
+        }
+        let pz = ia.create_pz()?;
         Ok(Arc::new(Self { pz, limits, ia }, GFP_KERNEL)?)
     }
 

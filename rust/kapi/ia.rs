@@ -27,6 +27,7 @@ use crate::{
         completion::CompletionFlags,
         handle::KernelHandle, //
     },
+    rdma::device::Transport,
     sys::net::NetRef, //
 };
 use kdapl_bindings as bindings;
@@ -108,6 +109,7 @@ fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
 
 fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
     let (connect, accept, reject) = ia.attr().max_private_data;
+    let is_iwarp = ia.attr().transport == Transport::Iwarp;
     bindings::DAT_PROVIDER_ATTR {
         provider_name: name(b"kdapl"),
         dapl_version_major: bindings::DAT_VERSION_MAJOR,
@@ -123,6 +125,7 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
         supports_multipath: bindings::DAT_FALSE as i32,
         fmr_supported: i32::from(ia.attr().max_rmrs != 0),
         lmr_for_fmr_scope: bindings::DAT_LMR_SCOPE_PZ,
+        rdma_write_for_rdma_read_req: i32::from(is_iwarp),
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Limits {
     pub reads_in: u32,
     /// Bytes of a registration.
     pub region: u32,
+    /// An RDMA read requires memory that the peer may write, as over iWARP. Buffers and the memory
+    /// of [`Pz::map`] are not: a read into them has PRIVILEGES_VIOLATION.
+    pub reads_are_writes: bool,
 }
 
 /// Interface Adapter (IA): the consumer's view of an RDMA device. Its drop closes the adapter with
@@ -96,15 +99,16 @@ impl Ia {
     /// Returns the limits of the adapter: `dat_ia_query`.
     pub fn limits(&self) -> Result<Limits> {
         let mut attr = KBox::new(bindings::DAT_IA_ATTR::default(), GFP_KERNEL)?;
-        // SAFETY: `attr` is valid for writes, and the other pointers may be NULL.
+        let mut provider = KBox::new(bindings::DAT_PROVIDER_ATTR::default(), GFP_KERNEL)?;
+        // SAFETY: `attr` and `provider` are valid for writes, and the other pointer may be NULL.
         to_result(unsafe {
             bindings::dat_ia_query(
                 self.adapter.ia.raw(),
                 core::ptr::null_mut(),
                 bindings::DAT_IA_FIELD_ALL,
                 &raw mut *attr,
-                bindings::DAT_PROVIDER_FIELD_NONE.into(),
-                core::ptr::null_mut(),
+                bindings::DAT_PROVIDER_FIELD_ALL.into(),
+                &raw mut *provider,
             )
         })?;
         let limit = |count: i32| u32::try_from(count).unwrap_or(0);
@@ -117,6 +121,7 @@ impl Ia {
             reads_out: limit(attr.max_rdma_read_per_ep_out),
             reads_in: limit(attr.max_rdma_read_per_ep_in),
             region: attr.max_rmr_size,
+            reads_are_writes: provider.rdma_write_for_rdma_read_req != 0,
         })
     }
 

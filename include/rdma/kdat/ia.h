@@ -101,6 +101,8 @@ typedef struct dat_ia_attr {
  * @supports_multipath: DAT_FALSE
  * @fmr_supported: whether requests register memory: see dat_lmr_fmr()
  * @lmr_for_fmr_scope: scope of such memory, DAT_LMR_SCOPE_PZ
+ * @rdma_write_for_rdma_read_req: whether RDMA reads require memory that the peer may write:
+ *         DAT_TRUE over iWARP
  */
 typedef struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
@@ -114,6 +116,7 @@ typedef struct dat_provider_attr {
 	DAT_BOOLEAN supports_multipath;
 	DAT_BOOLEAN fmr_supported;
 	u32 lmr_for_fmr_scope;
+	DAT_BOOLEAN rdma_write_for_rdma_read_req;
 } DAT_PROVIDER_ATTR;
 
 /**

@@ -214,6 +214,8 @@ static int region_refusals(void)
 	OK(dat_ia_query(ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &provider));
 	SAME(provider.lmr_mem_types_supported, DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_PHYSICAL |
 	     DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_PHYSICAL_VAR_PAGES | KDAPL_MEM_TYPE_BVEC);
+	/* The read of a peer's memory into that of the kernel, which the target of NVMe needs. */
+	SAME(provider.rdma_write_for_rdma_read_req, is_iwarp ? DAT_TRUE : DAT_FALSE);
 	for (i = 0; i < ARRAY_SIZE(lists); i++) {
 		region.for_va = pair_memory;
 		REFUSED(MAKE(lists[i], 0), DAT_LENGTH_ERROR, 0);
