@@ -64,10 +64,11 @@ impl Adapter {
         pages.div_ceil(self.segments()).saturating_add(1)
     }
 
-    /// Returns the number of requests that the Endpoint of a queue has. `None` if the device allows
-    /// too few.
+    /// Returns the number of requests that commands of a queue may reserve. `None` if the device
+    /// allows too few. Those for responses without a reservation are left out.
     pub(crate) fn requests(&self, depths: Depths) -> Option<u32> {
-        slots::requests(depths.responses, self.largest(), self.limits.dtos)
+        let most = self.limits.dtos.checked_sub(depths.commands.into())?;
+        slots::requests(depths.responses, self.largest(), most)
     }
 
     /// Returns the attributes of a queue's Endpoint.

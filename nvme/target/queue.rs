@@ -150,6 +150,8 @@ impl Queue {
         depths: Depths,
         requests: u32,
     ) -> Result<Arc<Self>> {
+        // Responses without a reservation have requests of their own.
+        let requests = requests + u32::from(depths.commands);
         let events = u32::from(depths.commands) + requests + CONNECTION_EVENTS;
         let streams = Streams::DTO | Streams::CONNECTION;
         let evd = adapter.ia.create_evd(streams, events)?;

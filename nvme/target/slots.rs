@@ -5,6 +5,9 @@
 //! A command needs one request for its response, and one for each transfer of its data. They are
 //! reserved before the command is executed, so that a response can always be posted. A command that
 //! finds too few waits, and those after it too.
+//!
+//! A command that fails before it is executed does not wait: the Endpoint has one more request for
+//! each command, which no other may use.
 
 /// Requests that may be posted.
 #[derive(Debug)]
@@ -14,7 +17,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Creates the account of an Endpoint with `all` requests.
+    /// Creates the account of an Endpoint with `all` requests for commands that are executed.
     pub(crate) fn new(all: u32) -> Self {
         Self { free: all, all }
     }
@@ -36,9 +39,9 @@ impl Slots {
     }
 }
 
-/// Returns the number of requests of an Endpoint: a response for each command, the transfers of as
-/// many commands with one each, and those of one command of the largest size, which could never be
-/// executed otherwise.
+/// Returns the number of requests that commands may reserve: a response for each command, the
+/// transfers of as many commands with one each, and those of one command of the largest size, which
+/// could never be executed otherwise.
 ///
 /// `most` is the limit of the device. `None` if it does not suffice for one command.
 pub(crate) fn requests(depth: u16, largest: u32, most: u32) -> Option<u32> {

@@ -18,6 +18,7 @@ pub mod hostile;
 pub mod io;
 pub mod link;
 mod load;
+mod raw;
 
 /// The stock host with our target.
 const STOCK_HOST: [Pair; 1] = [Pair::StockHost];

@@ -3,13 +3,13 @@
 //! rules. The connection ends, or the command is answered with an error. A good host beside does
 //! not notice.
 
+use super::raw::{command, keyed, private_data, Raw, DATA, DEPTH};
 use crate::context::Context;
-use crate::end::{End, Shape};
-use crate::expect::{connection, connection_over, kind, same};
-use crate::nvme::{Controller, Disk, PortSettings, Target, NQN};
+use crate::expect::{connection, kind, same};
+use crate::nvme::{Controller, Disk, PortSettings, Target};
 use crate::tests::tests;
-use anyhow::{bail, Context as _, Result};
-use libkdapl::{ConnectionEvent, DtoStatus, Event, Type};
+use anyhow::{Context as _, Result};
+use libkdapl::{ConnectionEvent, Type};
 use std::time::Duration;
 
 tests! { #![Nvme]
@@ -24,6 +24,7 @@ tests! { #![Nvme]
     silent, 120, "A host that connects, and sends nothing, is disconnected";
     without_keep_alive, 120, "A controller whose host sends no keep-alive ends";
     random_capsules, 300, "Random commands end with errors, or end their connection";
+    failures_beside_reads, 120, "Commands that fail while the responses of large reads are held back are answered too";
     killed, 300, "Hosts that vanish with commands outstanding leave nothing behind";
 }
 
@@ -51,126 +52,6 @@ impl Scene {
         self.disk.write(4096, &[0x5a; 8192])?;
         same("byte of the good host", self.disk.read(4096, 512)?[0], 0x5a)
     }
-}
-
-/// Places in the memory of a hostile host.
-const DATA: usize = 4096;
-const RESPONSES: usize = 32 << 10;
-
-/// Number of receives for responses, and of sends.
-const DEPTH: u16 = 32;
-
-/// Process that is a host.
-struct Raw {
-    end: End,
-}
-
-/// Private data of a request.
-fn private_data(recfmt: u16, qid: u16, receives: u16, last_send: u16) -> [u8; 32] {
-    let mut data = [0; 32];
-    for (place, number) in data.chunks_mut(2).zip([recfmt, qid, receives, last_send]) {
-        place.copy_from_slice(&number.to_le_bytes());
-    }
-    data
-}
-
-impl Raw {
-    fn unconnected(context: &Context) -> Result<Self> {
-        let shape = Shape { receives: DEPTH.into(), requests: DEPTH.into(), ..Default::default() };
-        Ok(Self { end: End::new(&context.open()?, shape)? })
-    }
-
-    /// Asks for a queue, and returns the outcome.
-    fn ask(&self, context: &Context, target: &Target, data: &[u8]) -> Result<Event> {
-        let (address, port) = (target.address, u64::from(target.port));
-        self.end.ep.connect(address, port, Some(context.patience()), data)?;
-        context.next(&self.end.connect)
-    }
-
-    /// Connects an admin queue.
-    fn connected(context: &Context, target: &Target) -> Result<Self> {
-        let raw = Self::unconnected(context)?;
-        let event = raw.ask(context, target, &private_data(0, 0, DEPTH, DEPTH - 1))?;
-        connection(&event, ConnectionEvent::Established)?;
-        Ok(raw)
-    }
-
-    /// Connects an admin queue to a new controller.
-    fn controller(context: &Context, target: &Target, keep_alive_ms: u32) -> Result<Self> {
-        let raw = Self::connected(context, target)?;
-        raw.receive()?;
-        raw.fill_connect_data();
-        raw.send(&raw.connect_command(1, keep_alive_ms), 64)?;
-        same("status of the connect", raw.response(context, 1)?, 0)?;
-        Ok(raw)
-    }
-
-    /// Posts a receive for a response.
-    fn receive(&self) -> Result<()> {
-        self.end.receive(RESPONSES, 16, 0)
-    }
-
-    /// Sends the first `length` bytes of a capsule.
-    fn send(&self, command: &[u8; 64], length: usize) -> Result<()> {
-        self.end.lmr.buffer().write(0, command);
-        self.end.send(0, length, 1)
-    }
-
-    /// Returns the status of the next response, which is for `command_id`.
-    fn response(&self, context: &Context, command_id: u16) -> Result<u16> {
-        match context.next(&self.end.recv)? {
-            Event::Dto(dto) if dto.status == DtoStatus::Success && dto.length == 16 => {}
-            other => bail!("expected a response, got {other}"),
-        }
-        let bytes = self.end.lmr.buffer().to_vec(RESPONSES, 16);
-        let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        same("command of the response", number(12), command_id)?;
-        Ok(number(14) >> 1)
-    }
-
-    /// Waits for the end of the connection.
-    fn ended(&self, context: &Context) -> Result<()> {
-        connection_over(&context.next(&self.end.connect)?)
-    }
-
-    /// Fills the data of a Connect command.
-    fn fill_connect_data(&self) {
-        let mut data = [0; 1024];
-        data[..16].fill(0x11);
-        data[16..18].fill(0xff);
-        for (place, name) in [(256, NQN), (512, "nqn.2026-11.test:raw")] {
-            data[place..place + name.len()].copy_from_slice(name.as_bytes());
-        }
-        self.end.lmr.buffer().write(DATA, &data);
-    }
-
-    /// Returns a Connect command of an admin queue.
-    fn connect_command(&self, id: u16, keep_alive_ms: u32) -> [u8; 64] {
-        let memory = self.end.lmr.remote_segment(DATA, 1024);
-        let mut bytes = command(0x7f, 1, id);
-        bytes[24..40].copy_from_slice(&keyed(memory.address, 1024, memory.context));
-        bytes[44..46].copy_from_slice(&(DEPTH - 1).to_le_bytes());
-        bytes[48..52].copy_from_slice(&keep_alive_ms.to_le_bytes());
-        bytes
-    }
-}
-
-/// Returns a command without data.
-fn command(opcode: u8, fabrics_type: u8, id: u16) -> [u8; 64] {
-    let mut bytes = [0; 64];
-    (bytes[0], bytes[1], bytes[4], bytes[39]) = (opcode, 0x40, fabrics_type, 0x40);
-    bytes[2..4].copy_from_slice(&id.to_le_bytes());
-    bytes
-}
-
-/// Returns a keyed descriptor.
-fn keyed(address: u64, length: u32, key: u32) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&address.to_le_bytes());
-    bytes[8..11].copy_from_slice(&length.to_le_bytes()[..3]);
-    bytes[11..15].copy_from_slice(&key.to_le_bytes());
-    bytes[15] = 0x40;
-    bytes
 }
 
 fn malformed_requests(context: &Context) -> Result<()> {
@@ -252,13 +133,7 @@ fn unknown_key_for_reads(context: &Context) -> Result<()> {
 fn unknown_key_for_writes(context: &Context) -> Result<()> {
     let scene = Scene::new(context)?;
     let raw = Raw::controller(context, &scene.target, 0)?;
-    raw.receive()?;
-    // Property Set: the controller is enabled.
-    let mut enable = command(0x7f, 0, 2);
-    enable[44..48].copy_from_slice(&0x14_u32.to_le_bytes());
-    enable[48..56].copy_from_slice(&0x46_0001_u64.to_le_bytes());
-    raw.send(&enable, 64)?;
-    same("status of the enabling", raw.response(context, 2)?, 0)?;
+    raw.enable(context)?;
     raw.receive()?;
     // Identify the controller.
     let mut identify = command(0x06, 0, 3);
@@ -345,6 +220,36 @@ fn killed(context: &Context) -> Result<()> {
         std::thread::sleep(Duration::from_micros(context.rng().u64(0..5000)));
         // The adapter is closed with all that is outstanding, as at the end of a process.
         drop(raw);
+    }
+    scene.unharmed()
+}
+
+/// The target has requests for the transfers of all reads at a time. Its other responses need more.
+fn failures_beside_reads(context: &Context) -> Result<()> {
+    /// Reads and all commands. As many reads as reserve all requests of a queue over soft-RoCE.
+    const READS: u16 = 8;
+    const ALL: u16 = DEPTH - 1;
+    let scene = Scene::new(context)?;
+    let admin = Raw::controller(context, &scene.target, 0)?;
+    admin.enable(context)?;
+    let queue = admin.io_queue(context, &scene.target)?;
+    // The host has no receives, so that no response leaves the target.
+    for id in 1..=ALL {
+        let mut bytes = queue.read_command(id);
+        if id > READS {
+            bytes[39] = 0x10;
+        }
+        queue.send_and_wait(context, &bytes)?;
+    }
+    (1..=ALL).try_for_each(|_| queue.receive())?;
+    let mut statuses = [0; ALL as usize + 1];
+    for _ in 1..=ALL {
+        let (id, status) = queue.any_response(context)?;
+        *statuses.get_mut(usize::from(id)).context("an unknown command")? = status;
+    }
+    for (id, status) in statuses.into_iter().enumerate().skip(1) {
+        let expected = if id > usize::from(READS) { 0x4011 } else { 0 };
+        same(&format!("status of command {id}"), status, expected)?;
     }
     scene.unharmed()
 }
