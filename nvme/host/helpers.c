@@ -163,11 +163,24 @@ bool kdapl_nvme_copy_data(struct request *rq, void *to, unsigned int size)
 	return !size;
 }
 
+/* Returns whether fault injection loses the response to a request. */
+bool kdapl_nvme_is_lost(struct request *rq)
+{
+	return blk_should_fake_timeout(rq->q);
+}
+
+/*
+ * As nvme_try_complete_req(), which would ask for a lost response only now, when nobody else may
+ * complete the request.
+ */
 bool kdapl_nvme_try_complete(struct request *rq, u16 status, u64 result)
 {
-	union nvme_result value = { .u64 = cpu_to_le64(result) };
-
-	return nvme_try_complete_req(rq, cpu_to_le16(status), value);
+	if (!(nvme_req(rq)->ctrl->quirks & NVME_QUIRK_SKIP_CID_GEN))
+		nvme_req(rq)->genctr++;
+	nvme_req(rq)->status = status >> 1;
+	nvme_req(rq)->result.u64 = cpu_to_le64(result);
+	nvme_should_fail(rq);
+	return blk_mq_complete_request_remote(rq);
 }
 
 /* As nvme_host_path_error(), which also completes the request. */

@@ -51,6 +51,7 @@ struct kdapl_nvme_data kdapl_nvme_data(struct request *rq);
 int kdapl_nvme_map(struct request *rq, struct scatterlist *list);
 u64 kdapl_nvme_sg_virt(struct scatterlist *list);
 bool kdapl_nvme_copy_data(struct request *rq, void *to, unsigned int size);
+bool kdapl_nvme_is_lost(struct request *rq);
 bool kdapl_nvme_try_complete(struct request *rq, u16 status, u64 result);
 void kdapl_nvme_fail_path(struct request *rq);
 void kdapl_nvme_timed_out(struct request *rq);

@@ -173,11 +173,15 @@ impl Request {
     }
 
     /// Completes the request with the response of the controller.
+    ///
+    /// If fault injection asks for a time-out, the response counts as lost, and the right is left
+    /// to the cancellation.
     pub(crate) fn complete(self, answer: Answer) {
-        if !self.take_right() {
+        let rq = self.rq.as_ptr();
+        // SAFETY: The request is valid, as in `pdu`.
+        if unsafe { bindings::kdapl_nvme_is_lost(rq) } || !self.take_right() {
             return;
         }
-        let rq = self.rq.as_ptr();
         // SAFETY: By the invariants of `Pdu`.
         if !unsafe { bindings::kdapl_nvme_try_complete(rq, answer.status, answer.result) } {
             // SAFETY: The block layer leaves the completion to this thread.
