@@ -79,8 +79,8 @@ impl Slot {
         } else {
             Access::Write
         };
-        let fmr = self.fmr.as_mut().ok_or(EIO)?;
-        let remote = fmr
+        let remote = self
+            .fmr
             .register(request.lend()?, access, ep)
             .map_err(|(error, _)| errno(error))?;
         Ok(Sgl::Keyed {
@@ -115,6 +115,10 @@ fn refused(error: Error, request: Request) -> Refused {
 impl Link {
     /// Sends the command of a request.
     fn submit(&mut self, request: Request) -> Result<(), Refused> {
+        // The tag set may have more tags than the controller now agrees to.
+        let Some(room) = self.room.checked_sub(1) else {
+            return Err(Refused::Busy(request));
+        };
         let tag = request.tag();
         let Some(slot) = self.slots.get_mut(usize::from(tag)) else {
             return Err(Refused::Path(request));
@@ -135,18 +139,20 @@ impl Link {
             answer: None,
         });
         let posted = self.ep.post(Dto::send(capsule, size).context(tag.into()));
-        posted.or_else(|refused| {
-            slot.capsule = refused.buffer;
-            if slot.is_registered() {
-                // The data stay lent until the connection has ended. Its end starts the recovery,
-                // which cancels the request.
-                let _ = self.ep.disconnect(Close::Abrupt);
-                return Ok(());
-            }
-            let busy = slot.busy.take();
-            busy.map_or(Ok(()), |busy| {
-                Err(self::refused(errno(refused.error), busy.request))
-            })
+        let Err(refused) = posted else {
+            self.room = room;
+            return Ok(());
+        };
+        slot.capsule = refused.buffer;
+        if slot.fmr.is_registered() {
+            // The data stay lent until the connection has ended. Its end starts the recovery, which
+            // cancels the request.
+            let _ = self.ep.disconnect(Close::Abrupt);
+            return Ok(());
+        }
+        let busy = slot.busy.take();
+        busy.map_or(Ok(()), |busy| {
+            Err(self::refused(errno(refused.error), busy.request))
         })
     }
 

@@ -48,8 +48,10 @@ const REQUESTS: i32 = 4;
 /// Size of a queue.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
-    /// Number of commands, and of receives.
+    /// Number of commands, and of receives, one more than may be outstanding at a time.
     pub(crate) depth: u16,
+    /// Number of tags of the block layer's requests, and of other commands.
+    pub(crate) tags: u16,
     /// Bytes of a capsule.
     pub(crate) capsule: usize,
 }
@@ -74,11 +76,11 @@ fn attributes(size: Size, device: &Device) -> EpAttr {
 }
 
 fn slots(size: Size, device: &Device) -> Result<KVec<Slot>> {
-    let mut slots = KVec::with_capacity(size.depth.into(), GFP_KERNEL)?;
-    for capsule in device.pz.buffers(size.depth.into(), size.capsule)? {
+    let mut slots = KVec::with_capacity(size.tags.into(), GFP_KERNEL)?;
+    for capsule in device.pz.buffers(size.tags.into(), size.capsule)? {
         let slot = Slot {
             capsule: Some(capsule),
-            fmr: Some(device.pz.allocate_fmr(device.fmr_pages)?),
+            fmr: device.pz.allocate_fmr(device.fmr_pages)?,
             busy: None,
         };
         slots.push(slot, GFP_KERNEL)?;
@@ -154,7 +156,7 @@ impl Queue {
         let ep = device
             .pz
             .create_ep((&evd).into(), Some(&attributes(size, device)))?;
-        let slots = slots(size, device)?;
+        let slots = (slots(size, device)?, size.depth.saturating_sub(1));
         post_receives(size, device, &ep)?;
         let (peer, port) = addresses.peer()?;
         ep.connect(&peer, port.into(), TIMEOUT_US, &self.request(size, ctrl))?;

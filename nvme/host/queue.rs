@@ -60,17 +60,33 @@ pub(crate) struct Link {
     pub(crate) ep: Ep,
     _evd: Evd,
     pub(crate) slots: KVec<Slot>,
+    /// Number of commands that may be sent before one ends.
+    pub(crate) room: u16,
     _device: Arc<Device>,
 }
 
 impl Link {
-    pub(crate) fn new(ep: Ep, evd: Evd, slots: KVec<Slot>, device: Arc<Device>) -> Self {
+    /// Creates the connection of a queue with room for this number of commands.
+    pub(crate) fn new(
+        ep: Ep,
+        evd: Evd,
+        (slots, room): (KVec<Slot>, u16),
+        device: Arc<Device>,
+    ) -> Self {
         Self {
             ep,
             _evd: evd,
             slots,
+            room,
             _device: device,
         }
+    }
+
+    /// Takes the command of a tag if it has ended.
+    pub(crate) fn finish(&mut self, tag: usize) -> Option<Done> {
+        let done = self.slots.get_mut(tag)?.finish()?;
+        self.room = self.room.saturating_add(1);
+        Some(done)
     }
 }
 
@@ -78,8 +94,8 @@ impl Link {
 pub(crate) struct Slot {
     /// Memory of the capsule. A send has it while it is outstanding.
     pub(crate) capsule: Option<Buffer>,
-    /// LMR for the data. `None` after a registration whose command was not sent.
-    pub(crate) fmr: Option<Fmr<Data>>,
+    /// LMR for the data.
+    pub(crate) fmr: Fmr<Data>,
     /// Command that is outstanding.
     pub(crate) busy: Option<Busy>,
 }
@@ -101,14 +117,9 @@ impl Done {
 }
 
 impl Slot {
-    /// Returns whether peers may access the data.
-    pub(crate) fn is_registered(&self) -> bool {
-        self.fmr.as_ref().is_some_and(Fmr::is_registered)
-    }
-
     /// Takes the command if it has ended.
-    pub(crate) fn finish(&mut self) -> Option<Done> {
-        let is_registered = self.is_registered();
+    fn finish(&mut self) -> Option<Done> {
+        let is_registered = self.fmr.is_registered();
         let has_ended = |busy: &mut Busy| busy.is_sent && busy.answer.is_some() && !is_registered;
         let busy = self.busy.take_if(has_ended)?;
         Some(Done(busy.request, busy.answer?))

@@ -73,12 +73,13 @@ impl Response {
 impl Link {
     /// Handles the completion of a capsule's send.
     fn sent(&mut self, dto: Completion) -> Option<Done> {
-        let slot = self.slots.get_mut(dto.context as usize)?;
+        let tag = dto.context as usize;
+        let slot = self.slots.get_mut(tag)?;
         slot.capsule = dto.buffer;
         if let Some(busy) = &mut slot.busy {
             busy.is_sent = true;
         }
-        slot.finish()
+        self.finish(tag)
     }
 
     /// Handles a response, which arrived with `dto`.
@@ -91,24 +92,22 @@ impl Link {
         let slot = slot.ok_or(Fault::Peer("a response has no command"))?;
         let busy = slot.busy.as_mut().filter(is_its);
         let busy = busy.ok_or(Fault::Peer("a response has no command"))?;
-        busy.answer = Some(response.answer);
-        if let Some(fmr) = slot.fmr.as_mut().filter(|fmr| fmr.is_registered()) {
-            let ended = fmr.ended(dto);
-            if ended.is_none() && dto.invalidated != 0 {
-                return Err(Fault::Peer("a response has invalidated another key"));
-            }
-            if ended.is_none() {
-                fmr.invalidate(&self.ep, tag.into())?;
-            }
+        let has_ended = slot.fmr.is_registered() && slot.fmr.ended(dto).is_some();
+        if slot.fmr.is_registered() && dto.invalidated != 0 {
+            return Err(Fault::Peer("a response has invalidated another key"));
         }
-        Ok(slot.finish())
+        busy.answer = Some(response.answer);
+        if slot.fmr.is_registered() {
+            slot.fmr.invalidate(&self.ep, tag.into())?;
+        }
+        Ok(self.finish(tag.into()))
     }
 
     /// Handles the completion of an invalidation.
     fn invalidated(&mut self, dto: &Completion) -> Option<Done> {
-        let slot = self.slots.get_mut(dto.context as usize)?;
-        drop(slot.fmr.as_mut()?.ended(dto));
-        slot.finish()
+        let tag = dto.context as usize;
+        drop(self.slots.get_mut(tag)?.fmr.ended(dto));
+        self.finish(tag)
     }
 }
 

@@ -171,6 +171,7 @@ fn open_admin(ctrl: &Controller<Host>) -> Outcome {
     *host.device.lock() = Some(device.clone());
     let size = Size {
         depth: ADMIN_DEPTH,
+        tags: ADMIN_DEPTH,
         capsule: COMMAND_SIZE,
     };
     let queue = host.admin()?;
@@ -212,7 +213,8 @@ fn agree(ctrl: &Controller<Host>) -> Outcome {
     Ok(())
 }
 
-/// Returns the size of I/O queues.
+/// Returns the size of I/O queues. A tag set that exists keeps its depth, also if the controller
+/// now has smaller queues.
 fn io_size(ctrl: &Controller<Host>) -> Size {
     let in_capsule = match ctrl.sgls() & bindings::NVME_CTRL_SGLS_SAOS {
         0 => 0,
@@ -220,6 +222,7 @@ fn io_size(ctrl: &Controller<Host>) -> Size {
     };
     Size {
         depth: ctrl.sqsize() + 1,
+        tags: ctrl.sqsize().max(ctrl.tag_depth()) + 1,
         capsule: COMMAND_SIZE + in_capsule.min(MAX_IN_CAPSULE),
     }
 }

@@ -110,6 +110,16 @@ impl<T: Transport> Controller<T> {
         unsafe { (*self.io_tags.get()).nr_hw_queues as usize }
     }
 
+    /// Returns the number of tags of an I/O queue, or 0 if there is no I/O tag set.
+    pub(crate) fn tag_depth(&self) -> u16 {
+        if !self.has_io_tags.load(Relaxed) {
+            return 0;
+        }
+        // SAFETY: The tag set exists.
+        let depth = unsafe { (*self.io_tags.get()).queue_depth };
+        depth.try_into().unwrap_or(u16::MAX - 1)
+    }
+
     /// Calls the NVMe core for I/O queues, if their tag set exists.
     fn on_io_tags(&self, call: unsafe extern "C" fn(*mut bindings::nvme_ctrl)) {
         if self.has_io_tags.load(Relaxed) {

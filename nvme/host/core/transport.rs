@@ -18,7 +18,7 @@ use kernel::{
 
 /// Request that was not submitted.
 pub(crate) enum Refused {
-    /// Memory is exhausted. The block layer tries again.
+    /// Memory is exhausted, or the queue is full. The block layer tries again.
     Busy(Request),
     /// The connection has failed. The NVMe core tries again, on another path if there is one.
     Path(Request),

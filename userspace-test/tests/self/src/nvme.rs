@@ -20,6 +20,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Qualified name of the subsystem.
 pub const NQN: &str = "nqn.2026-11.test:kdapl";
@@ -35,6 +36,10 @@ pub const MEGABYTES: usize = 64;
 pub struct PortSettings {
     /// Bytes of in-capsule data.
     pub inline: Option<u32>,
+    /// Largest depth of a queue.
+    pub depth: Option<u32>,
+    /// Time in which the disk carries a command out.
+    pub delay: Option<Duration>,
     /// Parameters of the module.
     pub parameters: &'static str,
     /// Address to listen at, other than that of the test's host.
@@ -69,7 +74,7 @@ impl Pair {
 pub struct Target {
     pub address: IpAddr,
     pub port: u16,
-    settings: PortSettings,
+    pub settings: PortSettings,
     pair: Pair,
     transport: Option<Loaded>,
     host: Option<Loaded>,
@@ -162,11 +167,17 @@ impl Target {
 
     fn make_disk(&self) -> Result<()> {
         fs::create_dir(DISK)?;
+        let disk = Path::new(DISK);
+        if let Some(delay) = self.settings.delay {
+            // Commands end by a timer.
+            set(disk.join("irqmode"), "2")?;
+            set(disk.join("completion_nsec"), &delay.as_nanos().to_string())?;
+        }
         let size = MEGABYTES.to_string();
         for (name, value) in
             [("size", size.as_str()), ("memory_backed", "1"), ("discard", "1"), ("power", "1")]
         {
-            set(Path::new(DISK).join(name), value)?;
+            set(disk.join(name), value)?;
         }
         Ok(())
     }
@@ -208,6 +219,9 @@ impl Target {
         set(port.join("addr_trsvcid"), &service.to_string())?;
         if let Some(inline) = self.settings.inline {
             set(port.join("param_inline_data_size"), &inline.to_string())?;
+        }
+        if let Some(depth) = self.settings.depth {
+            set(port.join("param_max_queue_size"), &depth.to_string())?;
         }
         let subsystem = Path::new(CONFIG).join("subsystems").join(NQN);
         symlink(subsystem, port.join("subsystems").join(NQN)).context("the port is not enabled")

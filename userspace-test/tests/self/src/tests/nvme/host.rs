@@ -9,11 +9,14 @@ use crate::machine::{self, KernelLog};
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
+use std::thread;
+use std::time::Duration;
 
 tests! { #![Nvme]
     connects, 120, "Our host connects to the stock target and to ours, and disconnects";
     default_address, 120, "Our host finds its adapter by route or by host_traddr, and the controller at port 4420";
     queues, 120, "Our host has several queues of any depth, and no more than the target";
+    smaller_queues, 120, "Our host uses a controller whose queues are smaller after a reconnect";
     refused, 120, "Our host reports why it is not connected, and nothing is left of the attempt";
     reset, 120, "Our host resets a controller, whose disk stays";
     many_times, 300, "Our host connects and disconnects many times, and nothing is left";
@@ -42,6 +45,37 @@ fn default_address(context: &Context) -> Result<()> {
 fn queues(context: &Context) -> Result<()> {
     let rows = [(1, 16, 16), (2, 128, 128), (4, 32, 32), (1, 1024, 128)];
     connect::have_queues(context, &Pair::OF_OUR_HOST, &rows)
+}
+
+/// The tags beyond the depth stay in use, and more commands are outstanding than it allows.
+fn smaller_queues(context: &Context) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let delay = Some(Duration::from_millis(20));
+        let settings = PortSettings { delay, ..Default::default() };
+        let mut target = Target::of(context, pair, settings)?;
+        let options = ",nr_io_queues=1,queue_size=128,reconnect_delay=1,ctrl_loss_tmo=120";
+        let controller = target.connect(options)?;
+        let disk = controller.disk(context)?;
+        target.stop_listening();
+        controller.wait_for("connecting", 6 * context.patience())?;
+        target.settings.depth = Some(16);
+        target.listen()?;
+        controller.wait_for("live", 6 * context.patience())?;
+        same("last index", controller.attribute("sqsize")?.as_str(), "15")?;
+        let write = |number: u8| {
+            let place = usize::from(number) << 13;
+            disk.write(place, &[number; 8192])?;
+            same("byte", disk.read(place, 8192)?[8191], number)
+        };
+        let write = &write;
+        thread::scope(|scope| {
+            let threads: Vec<_> =
+                (1..64).map(|number| scope.spawn(move || write(number))).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+        })
+        .with_context(|| format!("with {pair:?}"))?;
+    }
+    Ok(())
 }
 
 /// Connects with options that must fail with this errno.
