@@ -8,6 +8,7 @@ use crate::{
         Request, //
     },
     queue::{
+        AsyncEvent,
         Busy,
         Link,
         Queue,
@@ -156,18 +157,30 @@ impl Link {
         })
     }
 
-    /// Sends the command that waits for asynchronous events.
-    fn submit_async_event(&mut self) -> Result {
+    /// Sends the command that waits for asynchronous events, or notes that it is to be sent after
+    /// the completion of a send: that of the last such command, whose response may come first, or
+    /// of any other if this one is refused.
+    pub(crate) fn submit_async_event(&mut self) -> Result {
+        self.async_event = AsyncEvent::Wanted;
         let slot = self.slots.get_mut(usize::from(ASYNC_EVENT_TAG));
-        let capsule = slot.and_then(|slot| slot.capsule.take());
-        let mut capsule = capsule.ok_or(EBUSY)?;
+        let slot = slot.ok_or(EIO)?;
+        let Some(mut capsule) = slot.capsule.take() else {
+            return Ok(());
+        };
         let command = capsule.first_chunk_mut().ok_or(EIO)?;
         *command = [0; COMMAND_SIZE];
         command[0] = ASYNC_EVENT;
         command[2..4].copy_from_slice(&ASYNC_EVENT_TAG.to_le_bytes());
         set_sgl(command, NO_DATA);
         let send = Dto::send(capsule, COMMAND_SIZE);
-        Ok(self.ep.post(send.context(ASYNC_EVENT_TAG.into()))?)
+        match self.ep.post(send.context(ASYNC_EVENT_TAG.into())) {
+            Ok(()) => self.async_event = AsyncEvent::Sent,
+            Err(refused) => {
+                slot.capsule = refused.buffer;
+                return Err(refused.error.into());
+            }
+        }
+        Ok(())
     }
 }
 

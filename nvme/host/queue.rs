@@ -54,6 +54,17 @@ pub(crate) struct Queue {
     link: Mutex<Option<Link>>,
 }
 
+/// State of the command for asynchronous events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AsyncEvent {
+    /// The NVMe core has not asked for it.
+    Unused,
+    /// It is to be sent as soon as its capsule is back, or the queue has room.
+    Wanted,
+    /// The controller has it.
+    Sent,
+}
+
 /// Connection of a queue. Fields are dropped in their order: after the Endpoint no device accesses
 /// the memory of requests, and after the Event Dispatcher no handler runs.
 pub(crate) struct Link {
@@ -62,6 +73,7 @@ pub(crate) struct Link {
     pub(crate) slots: KVec<Slot>,
     /// Number of commands that may be sent before one ends.
     pub(crate) room: u16,
+    pub(crate) async_event: AsyncEvent,
     _device: Arc<Device>,
 }
 
@@ -78,6 +90,7 @@ impl Link {
             _evd: evd,
             slots,
             room,
+            async_event: AsyncEvent::Unused,
             _device: device,
         }
     }

@@ -9,6 +9,7 @@ use crate::{
         Controller, //
     },
     queue::{
+        AsyncEvent,
         Done,
         Link,
         Queue, //
@@ -79,6 +80,10 @@ impl Link {
         if let Some(busy) = &mut slot.busy {
             busy.is_sent = true;
         }
+        if self.async_event == AsyncEvent::Wanted {
+            // If it is refused, the next completion tries again.
+            let _ = self.submit_async_event();
+        }
         self.finish(tag)
     }
 
@@ -93,7 +98,7 @@ impl Link {
         let busy = slot.busy.as_mut().filter(is_its);
         let busy = busy.ok_or(Fault::Peer("a response has no command"))?;
         let has_ended = slot.fmr.is_registered() && slot.fmr.ended(dto).is_some();
-        if slot.fmr.is_registered() && dto.invalidated != 0 {
+        if !has_ended && dto.invalidated != 0 {
             return Err(Fault::Peer("a response has invalidated another key"));
         }
         busy.answer = Some(response.answer);
@@ -101,6 +106,18 @@ impl Link {
             slot.fmr.invalidate(&self.ep, tag.into())?;
         }
         Ok(self.finish(tag.into()))
+    }
+
+    /// Handles a response to the command for asynchronous events.
+    fn notified(&mut self, dto: &Completion) -> Result<(), Fault> {
+        if self.async_event != AsyncEvent::Sent {
+            return Err(Fault::Peer("a response has no command"));
+        }
+        if dto.invalidated != 0 {
+            return Err(Fault::Peer("a response has invalidated another key"));
+        }
+        self.async_event = AsyncEvent::Unused;
+        Ok(())
     }
 
     /// Handles the completion of an invalidation.
@@ -174,21 +191,22 @@ impl Responses {
         let message = buffer.as_ref().and_then(|buffer| buffer.first_chunk());
         let message = message.filter(|_| dto.length >= COMPLETION_SIZE);
         let response = Response::parse(message.ok_or(Fault::Peer("a response is short"))?);
-        let is_async = self.queue.number == 0 && response.tag() >= ASYNC_EVENT_TAG;
+        let is_async = self.queue.number == 0 && response.command_id == ASYNC_EVENT_TAG;
         let done = self.queue.with_link(|link| {
             // Before the request is completed, so that the next response finds a receive. A refusal
             // means that the connection has ended, which another event reports.
             if let Some(buffer) = buffer {
                 let _ = link.ep.post(Dto::receive(buffer));
             }
-            if is_async {
-                return Ok(None);
+            match is_async {
+                true => link.notified(&dto).map(|()| None),
+                false => link.answered(&response, &dto),
             }
-            link.answered(&response, &dto)
         });
+        let done = done.unwrap_or(Ok(None))?;
         if is_async {
             self.ctrl.complete_async_event(response.answer);
         }
-        done.unwrap_or(Ok(None))
+        Ok(done)
     }
 }

@@ -116,7 +116,7 @@ impl Transport for Host {
         if let Ok(Err(error)) = submitted {
             dev_err!(
                 ctrl.device(),
-                "no command for asynchronous events: {error:?}\n"
+                "the command for asynchronous events is delayed: {error:?}\n"
             );
         }
     }

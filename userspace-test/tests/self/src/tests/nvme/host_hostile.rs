@@ -19,6 +19,7 @@ tests! { #![Nvme]
     silent, 120, "A target that does not answer Connect is given up after the time-out";
     vanishes, 120, "A target that disconnects instead of an answer is given up";
     unknown_command, 120, "A response for an unknown command is reported, and ends no other one";
+    event_without_command, 120, "A response for the command for asynchronous events that was not sent is reported";
     answers_twice, 120, "A second response for a command is reported";
     short_response, 120, "A response that is too short is reported";
     foreign_key, 120, "A response that invalidates a key that does not exist ends the connection";
@@ -175,6 +176,14 @@ fn unknown_command(context: &Context) -> Result<()> {
         for other in [id ^ 0x1000, id ^ 1, id | 0xfff] {
             fake.respond(context, other, 0, 16)?;
         }
+        end_of(context, &fake)
+    })
+}
+
+fn event_without_command(context: &Context) -> Result<()> {
+    reported(context, libc::EIO, "a response has no command", |port| {
+        let fake = Fake::new(context, port)?;
+        fake.respond(context, 31, 0, 16)?;
         end_of(context, &fake)
     })
 }
