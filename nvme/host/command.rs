@@ -94,8 +94,8 @@ impl Slot {
 }
 
 /// Returns the errno of a refusal. A connection that is ending refuses by its state, and a device
-/// that was removed lacks resources: the block layer tries again until the recovery has stopped the
-/// queues.
+/// that was removed lacks resources: the block layer tries again until the event of the end has
+/// come, or the recovery has stopped the queues.
 fn errno(error: kdat::Error) -> Error {
     match error.kind() {
         kind::INVALID_STATE => EAGAIN,
@@ -116,6 +116,9 @@ fn refused(error: Error, request: Request) -> Refused {
 impl Link {
     /// Sends the command of a request.
     fn submit(&mut self, request: Request) -> Result<(), Refused> {
+        if self.has_ended {
+            return Err(Refused::Ended(request));
+        }
         // The tag set may have more tags than the controller now agrees to.
         let Some(room) = self.room.checked_sub(1) else {
             return Err(Refused::Busy(request));
@@ -162,6 +165,9 @@ impl Link {
     /// of any other if this one is refused.
     pub(crate) fn submit_async_event(&mut self) -> Result {
         self.async_event = AsyncEvent::Wanted;
+        if self.has_ended {
+            return Ok(());
+        }
         let slot = self.slots.get_mut(usize::from(ASYNC_EVENT_TAG));
         let slot = slot.ok_or(EIO)?;
         let Some(mut capsule) = slot.capsule.take() else {

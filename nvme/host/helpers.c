@@ -117,6 +117,11 @@ u16 kdapl_nvme_cid(struct request *rq)
 	return nvme_cid(rq);
 }
 
+bool kdapl_nvme_is_passthrough(struct request *rq)
+{
+	return blk_rq_is_passthrough(rq);
+}
+
 struct kdapl_nvme_data kdapl_nvme_data(struct request *rq)
 {
 	unsigned int segments = blk_rq_nr_phys_segments(rq);

@@ -47,6 +47,7 @@ void kdapl_nvme_start_request(struct request *rq);
 unsigned int kdapl_nvme_begin_submission(void);
 void kdapl_nvme_end_submission(unsigned int flags);
 u16 kdapl_nvme_cid(struct request *rq);
+bool kdapl_nvme_is_passthrough(struct request *rq);
 struct kdapl_nvme_data kdapl_nvme_data(struct request *rq);
 int kdapl_nvme_map(struct request *rq, struct scatterlist *list);
 u64 kdapl_nvme_sg_virt(struct scatterlist *list);

@@ -74,6 +74,8 @@ pub(crate) struct Link {
     /// Number of commands that may be sent before one ends.
     pub(crate) room: u16,
     pub(crate) async_event: AsyncEvent,
+    /// The connection has ended or failed, so it takes no more commands.
+    pub(crate) has_ended: bool,
     _device: Arc<Device>,
 }
 
@@ -91,6 +93,7 @@ impl Link {
             slots,
             room,
             async_event: AsyncEvent::Unused,
+            has_ended: false,
             _device: device,
         }
     }
@@ -156,6 +159,16 @@ impl Queue {
     /// Lets requests reach the queue.
     pub(crate) fn go_live(&self) {
         self.is_live.store(true, Release);
+    }
+
+    /// Notes that the connection has ended or failed. Context: process; sleeps.
+    pub(crate) fn note_end(&self) {
+        self.with_link(|link| link.has_ended = true);
+    }
+
+    /// Returns whether the queue has no connection, or one that has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.with_link(|link| link.has_ended).unwrap_or(true)
     }
 
     /// Stores the connection.

@@ -140,13 +140,20 @@ impl Handler for Responses {
             Event::Dto(dto) if dto.is_success() => self.succeeded(dto),
             Event::Dto(dto) => self.failed(&dto),
             Event::Connection(_, Connection::Established) => {}
-            Event::Connection(..) => self.ctrl.start_recovery(),
+            Event::Connection(..) => self.end(),
             _ => {}
         }
     }
 }
 
 impl Responses {
+    /// Starts the recovery. A controller that is not live refuses it: the queue then fails commands
+    /// until the controller has stopped it.
+    fn end(&self) {
+        self.queue.note_end();
+        self.ctrl.start_recovery();
+    }
+
     /// Handles a failed request or receive. Those of a connection that has ended are flushed.
     fn failed(&self, dto: &Completion) {
         if !dto.is_flushed() {
@@ -156,7 +163,7 @@ impl Responses {
                 "queue {number}: {operation:?} failed: status {status}\n"
             );
         }
-        self.ctrl.start_recovery();
+        self.end();
     }
 
     fn succeeded(&self, dto: Completion) {
@@ -182,7 +189,7 @@ impl Responses {
             Fault::Peer(what) => dev_err!(self.ctrl.device(), "queue {number}: {what}\n"),
             Fault::Call(error) => dev_err!(self.ctrl.device(), "queue {number}: {error}\n"),
         }
-        self.ctrl.start_recovery();
+        self.end();
     }
 
     /// Handles a received message.

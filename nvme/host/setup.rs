@@ -262,12 +262,26 @@ fn start(ctrl: &Controller<Host>, queue: &Queue) -> Outcome {
     Ok(())
 }
 
+/// Returns whether a connection has ended.
+fn has_ended(ctrl: &Controller<Host>) -> bool {
+    let host = ctrl.transport();
+    let mut queues = host.queues.iter().take(ctrl.queue_count());
+    queues.any(|queue| queue.has_ended())
+}
+
 fn go_live(ctrl: &Controller<Host>) -> Outcome {
+    if has_ended(ctrl) {
+        return Err(-(bindings::ECONNRESET as i32));
+    }
     // The state does not change if the controller is being deleted.
     if !ctrl.change_state(State::LIVE) {
         return Err(errno(EINVAL));
     }
     ctrl.start();
+    // The end of a connection starts the recovery of a live controller only.
+    if has_ended(ctrl) {
+        ctrl.start_recovery();
+    }
     Ok(())
 }
 

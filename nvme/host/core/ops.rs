@@ -118,9 +118,19 @@ unsafe extern "C" fn queue_rq<T: Transport, const ADMIN: bool>(
     match submitted {
         Ok(()) => {}
         Err(Refused::Busy(request)) => return request.retry_later(),
-        Err(Refused::Path(request)) => request.fail_path(),
+        Err(Refused::Ended(request)) if is_being_stopped(ctrl, &request) => {
+            return request.retry_later()
+        }
+        Err(Refused::Ended(request) | Refused::Path(request)) => request.fail_path(),
     }
     bindings::KDAPL_NVME_OK as blk_status_t
+}
+
+/// Returns whether the recovery or a reset is about to stop the queue of a request, whose
+/// connection has ended. Neither waits for the request, which has no time-out if it is tried again.
+fn is_being_stopped<T: Transport>(ctrl: &Controller<T>, request: &Request) -> bool {
+    let is_expected = matches!(ctrl.state(), State::LIVE | State::RESETTING);
+    is_expected && !request.is_passthrough()
 }
 
 /// # Safety

@@ -137,6 +137,13 @@ impl Request {
         *to = unsafe { *from };
     }
 
+    /// Returns whether the command is none of a file system or a disk, but of the NVMe core or an
+    /// administrator. Threads that change the controller's state wait for some of them.
+    pub(super) fn is_passthrough(&self) -> bool {
+        // SAFETY: The request is valid, as in `pdu`.
+        unsafe { bindings::kdapl_nvme_is_passthrough(self.rq.as_ptr()) }
+    }
+
     /// Returns the size and direction of the data.
     pub(crate) fn data(&self) -> bindings::kdapl_nvme_data {
         // SAFETY: The request is valid, as in `pdu`.

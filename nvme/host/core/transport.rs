@@ -20,6 +20,10 @@ use kernel::{
 pub(crate) enum Refused {
     /// Memory is exhausted, or the queue is full. The block layer tries again.
     Busy(Request),
+    /// The connection has ended, which the transport has reported by
+    /// [`Controller::start_recovery`]. The block layer tries again until the queue is stopped, or
+    /// the NVMe core as below if nobody stops it.
+    Ended(Request),
     /// The connection has failed. The NVMe core tries again, on another path if there is one.
     Path(Request),
 }

@@ -9,6 +9,8 @@ use crate::machine::DeviceGuard;
 use crate::nvme::{Controller, Disk, Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
+use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 tests! { #![Nvme]
@@ -27,6 +29,8 @@ tests! { REMOVAL:
     device_returns, 300, "A device that goes and comes back under load of our host causes no error";
     #[Nvme]
     device_stays_away, 300, "Load of our host on a device that stays away ends with errors, and nothing hangs";
+    #[Nvme]
+    deleted_without_device, 300, "A controller of our host whose device is removed during its deletion is deleted";
 }
 
 /// Options of a host that connects again.
@@ -46,7 +50,7 @@ fn gone(context: &Context, controller: &Controller) -> Result<()> {
     let start = Instant::now();
     while controller.exists() {
         ensure!(start.elapsed() < 6 * context.patience(), "the controller stays");
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
@@ -184,6 +188,40 @@ fn device_stays_away(context: &Context) -> Result<()> {
         broken(context, &disk, || {
             device.delete()?;
             gone(context, &controller)
+        })
+        .with_context(|| format!("with {pair:?}"))?;
+    }
+    Ok(())
+}
+
+/// Time within which a command of a disk must be answered, in seconds.
+const IO_TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
+
+/// The deletion waits for a command whose device is removed. What it sends afterwards is refused.
+fn deleted_without_device(context: &Context) -> Result<()> {
+    for pair in Pair::OF_OUR_HOST {
+        let delay = Some(context.scaled(Duration::from_millis(1500)));
+        let target = Target::of(context, pair, PortSettings { delay, ..Default::default() })?;
+        let before = fs::read_to_string(IO_TIMEOUT)?;
+        fs::write(IO_TIMEOUT, "6")?;
+        let connected = target.connect(PATIENT);
+        fs::write(IO_TIMEOUT, before.trim())?;
+        let controller = connected?;
+        let path = controller.disk_path(6 * context.patience())?;
+        let disk = Disk::open(&path)?;
+        let device = DeviceGuard::new(context)?;
+        thread::scope(|scope| {
+            let write = scope.spawn(|| disk.try_write(0, &[1; 4096]));
+            thread::sleep(context.scaled(Duration::from_millis(200)));
+            scope.spawn(|| controller.delete());
+            context.until("the deletion begins", || {
+                Ok(controller.attribute("state")?.starts_with("deleting"))
+            })?;
+            device.delete()?;
+            gone(context, &controller)?;
+            let written = write.join().expect("the thread does not panic");
+            ensure!(written.is_err(), "the write was carried out");
+            Ok::<_, anyhow::Error>(())
         })
         .with_context(|| format!("with {pair:?}"))?;
     }
