@@ -63,6 +63,8 @@ module! {
 struct Kdapl {
     #[pin]
     chardev: chardev::fops::DeviceNode,
+    /// The IAs of files that were released may still be open. This waits for their closes.
+    release_queue: sys::workqueue::OwnedQueue,
     adapters: kapi::registry::ConsumerApi,
     objects: debugfs::File<Census>,
     trace_entries: debugfs::File<dat::ep::TraceEntries>,
@@ -102,6 +104,7 @@ impl InPlaceModule for Kdapl {
             let listing = sys::adapters::AdapterList::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
             let period_queue = sys::workqueue::OwnedQueue::for_periods(c"kdapl-periods")?;
+            let release_queue = sys::workqueue::OwnedQueue::for_releases(c"kdapl-releases")?;
             let upcall_queue = sys::workqueue::OwnedQueue::for_upcalls(c"kdapl-upcalls")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
@@ -116,6 +119,7 @@ impl InPlaceModule for Kdapl {
                 )?,
                 adapters: kapi::registry::ConsumerApi::new()?,
                 chardev <- chardev::fops::DeviceNode::new(),
+                release_queue,
                 upcall_queue,
                 period_queue,
                 queue,

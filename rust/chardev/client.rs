@@ -19,7 +19,7 @@ use crate::{
         task::is_kernel_thread,
         uring::Registry,
         user::FixedCharge,
-        workqueue::queue, //
+        workqueue::release_queue, //
     },
 };
 use kdapl_bindings::{
@@ -91,7 +91,7 @@ impl Client {
             return this.close_released();
         }
         // A file is released once, so the item is not in the queue.
-        if let Err(this) = queue().enqueue(this) {
+        if let Err(this) = release_queue().enqueue(this) {
             this.close_released();
         }
     }

@@ -20,7 +20,6 @@ use crate::{
             Command,
             Pending, //
         },
-        workqueue, //
     },
 };
 use core::ptr::NonNull;
@@ -105,8 +104,6 @@ impl PinnedDrop for DeviceNode {
         // SAFETY: `new` registered the device. No file is open, because an open file holds a
         // reference to the module.
         unsafe { bindings::misc_deregister(self.misc.get()) };
-        // The IA of a file that was released before may still be open: see `Client::release`.
-        workqueue::flush();
     }
 }
 

@@ -9,11 +9,12 @@
 
 /*
  * Unbound: work here may sleep for long and must not delay the worker pool of a CPU. If @reclaim,
- * the queue has a thread of its own for when there is no memory for further workers.
+ * the queue has a thread of its own for when there is no memory for further workers. @most items
+ * run at once, or as many as the kernel allows if it is 0.
  */
-struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim)
+struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim, int most)
 {
-	return alloc_workqueue("%s", WQ_UNBOUND | (reclaim ? WQ_MEM_RECLAIM : 0), 0, name);
+	return alloc_workqueue("%s", WQ_UNBOUND | (reclaim ? WQ_MEM_RECLAIM : 0), most, name);
 }
 
 /* Its items run in the pools of the CPUs, as those of the kernel's own per-CPU queues. */

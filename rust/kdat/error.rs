@@ -86,8 +86,9 @@ impl Error {
         self.code() & 0xffff
     }
 
-    /// Returns whether the device was removed.
-    pub fn is_device_removed(self) -> bool {
+    /// Returns whether the device was removed, has no more of a resource, or the adapter is being
+    /// closed.
+    pub fn is_of_device(self) -> bool {
         self == Self::new(
             bindings::DAT_INSUFFICIENT_RESOURCES,
             bindings::DAT_RESOURCE_DEVICE,
@@ -144,10 +145,11 @@ impl From<AllocError> for Error {
 }
 
 impl From<Error> for kernel::error::Error {
-    /// Returns the errno that is closest to the type; ENODEV if the device was removed.
+    /// Returns the errno that is closest to the type; ENODEV for a lack of resources of the device,
+    /// which is mostly its removal.
     fn from(error: Error) -> Self {
         match error.kind() {
-            _ if error.is_device_removed() => code::ENODEV,
+            _ if error.is_of_device() => code::ENODEV,
             kind::INSUFFICIENT_RESOURCES => code::ENOMEM,
             kind::PROVIDER_NOT_FOUND => code::ENODEV,
             kind::CONN_QUAL_IN_USE => code::EBUSY,

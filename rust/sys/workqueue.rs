@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The module's own workqueues: one for upcalls, and one for all other work.
+//! The module's own workqueues: for upcalls, for closes of released files, and for all other work.
 //!
 //! A work item on a system queue may still run after the module's unload. Destroying an own queue
 //! waits for all its items. Upcalls of a storage consumer may be necessary to free memory, so their
@@ -39,6 +39,12 @@ static QUEUE: QueuePointer = Atomic::new(core::ptr::null_mut());
 /// The queue for upcalls.
 static UPCALLS: QueuePointer = Atomic::new(core::ptr::null_mut());
 
+/// The queue for closes of released files.
+static RELEASES: QueuePointer = Atomic::new(core::ptr::null_mut());
+
+/// Closes that run at once. One may take seconds, and a user may have a thousand.
+const MOST_RELEASES: i32 = 16;
+
 /// The queue for [`PercpuPeriod`](super::percpu_period::PercpuPeriod).
 static PERIODS: QueuePointer = Atomic::new(core::ptr::null_mut());
 
@@ -53,16 +59,17 @@ impl OwnedQueue {
     ///
     /// `EBUSY` if the queue exists already, `ENOMEM`.
     pub(crate) fn new(name: &'static CStr) -> Result<Self> {
-        Self::create(&QUEUE, name, false)
+        Self::create(&QUEUE, name, false, 0)
     }
 
-    /// Creates the queue for upcalls.
-    ///
-    /// # Errors
-    ///
-    /// As for [`OwnedQueue::new`].
+    /// Creates the queue for upcalls. Fails as [`OwnedQueue::new`] does.
     pub(crate) fn for_upcalls(name: &'static CStr) -> Result<Self> {
-        Self::create(&UPCALLS, name, true)
+        Self::create(&UPCALLS, name, true, 0)
+    }
+
+    /// Creates the queue for closes of released files. Fails as [`OwnedQueue::new`] does.
+    pub(crate) fn for_releases(name: &'static CStr) -> Result<Self> {
+        Self::create(&RELEASES, name, false, MOST_RELEASES)
     }
 
     /// Creates the queue for [`PercpuPeriod`](super::percpu_period::PercpuPeriod).
@@ -76,9 +83,15 @@ impl OwnedQueue {
         Self::publish(&PERIODS, queue)
     }
 
-    fn create(pointer: &'static QueuePointer, name: &'static CStr, reclaim: bool) -> Result<Self> {
+    fn create(
+        pointer: &'static QueuePointer,
+        name: &'static CStr,
+        reclaim: bool,
+        most: i32,
+    ) -> Result<Self> {
+        let name = name.as_char_ptr();
         // SAFETY: `name` is NUL-terminated.
-        let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr(), reclaim) };
+        let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name, reclaim, most) };
         Self::publish(pointer, queue)
     }
 
@@ -131,14 +144,9 @@ pub(crate) fn queue() -> &'static Queue {
     queue_at(&QUEUE)
 }
 
-/// Waits for all items of [`queue`] that were queued before. Context: process; sleeps. Must not be
-/// called in one of them.
-pub(crate) fn flush() {
-    let queue = QUEUE.load(Acquire);
-    if !queue.is_null() {
-        // SAFETY: The queue exists while a part of the module does that is dropped before it.
-        unsafe { bindings::__flush_workqueue(queue) };
-    }
+/// As [`queue`], for closes of released files, so that these delay no other work.
+pub(crate) fn release_queue() -> &'static Queue {
+    queue_at(&RELEASES)
 }
 
 /// As [`queue`], for upcalls.

@@ -244,7 +244,7 @@ impl KernelHome {
         let address = self.connections.address(rail.peer).copied();
         let address = address.ok_or(Error::Unreachable)?;
         self.create_ep(rail)
-            .map_err(|error| match error.is_device_removed() {
+            .map_err(|error| match error.is_of_device() {
                 true => Error::Unreachable,
                 false => Error::NoMemory,
             })?;

@@ -6,7 +6,7 @@ use super::{connect, each};
 use crate::context::Context;
 use crate::expect::{failed_with, same};
 use crate::machine::{self, KernelLog};
-use crate::nvme::{Pair, PortSettings, Target, NQN};
+use crate::nvme::{Controller, Disk, Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
 use std::thread;
@@ -119,11 +119,27 @@ fn events(context: &Context) -> Result<()> {
         for _ in 0..3 {
             target.enable(false)?;
             context.until("the disk goes", || Ok(!path.exists()))?;
-            target.enable(true)?;
-            controller.disk(context)?.write(0, &[3; 4096])?;
+            enabled(context, target, &controller)?.write(0, &[3; 4096])?;
         }
         Ok(())
     })
+}
+
+/// Enables the namespace, and returns its disk.
+///
+/// The kernel's target sends the event before it has enabled the namespace (`nvmet_ns_enable()`),
+/// so a host that scans at once does not find it. Then the namespace is enabled once more.
+fn enabled(context: &Context, target: &Target, controller: &Controller) -> Result<Disk> {
+    const FURTHER_ATTEMPTS: usize = 3;
+    for _ in 0..FURTHER_ATTEMPTS {
+        target.enable(true)?;
+        if controller.disk_path(context.scaled(Duration::from_millis(300))).is_ok() {
+            return controller.disk(context);
+        }
+        target.enable(false)?;
+    }
+    target.enable(true)?;
+    controller.disk(context)
 }
 
 fn nvme_cli(context: &Context) -> Result<()> {
