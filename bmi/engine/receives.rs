@@ -34,7 +34,7 @@ impl SharedReceives {
 
     /// Notes that the queue has refused a receive because it is full. That is no error: all
     /// receives are there.
-    pub(crate) fn is_full(&mut self) {
+    pub(crate) fn was_refused(&mut self) {
         self.posted = self.limit;
     }
 

@@ -66,7 +66,7 @@ use crate::{
             self,
             Counted, //
         },
-        process::AddressSpace,
+        process::AddressSpace, //
     },
 };
 use kernel::{

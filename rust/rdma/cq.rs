@@ -169,9 +169,8 @@ impl<H: Handler> Drop for Cq<H> {
         // `self`, so none uses it any more. The call fails if a queue pair could not be destroyed.
         // No callback runs after it has returned 0.
         let ret = unsafe { bindings::ib_destroy_cq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        if !unless_destroyed("completion queue", ret, self.handler.take()) {
-            self.charge.keep();
-        }
+        let handler = self.handler.take();
+        unless_destroyed("completion queue", ret, handler, &mut self.charge);
     }
 }
 

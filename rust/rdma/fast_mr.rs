@@ -278,14 +278,11 @@ impl PinnedDrop for FastMr {
         if self.is_over {
             return;
         }
+        let region = self.project();
         // SAFETY: By the type invariant this value owns the region. No request is left: each of
         // them holds a reference.
-        if unsafe { destroy(self.raw) } {
-            return;
-        }
-        let region = self.project();
-        region.charge.keep();
-        if let Some((memory, _)) = region.memory {
+        let is_destroyed = unsafe { destroy(*region.raw, region.charge) };
+        if let (false, Some((memory, _))) = (is_destroyed, region.memory) {
             memory.stay();
         }
     }

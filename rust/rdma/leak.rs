@@ -6,12 +6,14 @@
 //! any time. So the object is leaked with all data that its callbacks use, and the module, which
 //! contains the callbacks, stays loaded.
 
+use super::charge::Charge;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
 /// Handles the result of an object's destruction. If it failed, `context`, which callbacks of the
-/// object use, is never dropped, and the module stays loaded. Returns whether it is destroyed.
-pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T) -> bool {
+/// object use, is never dropped, the user is charged for ever, and the module stays loaded. Returns
+/// whether it is destroyed.
+pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T, charge: &mut Charge) -> bool {
     if ret == 0 {
         drop(context);
         return true;
@@ -20,6 +22,7 @@ pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T) -> bool {
         "failed to destroy a {what} ({ret}): it is leaked, and the module cannot be unloaded\n"
     );
     core::mem::forget(context);
+    charge.keep();
     // SAFETY: The module is loaded, since this code runs.
     unsafe { bindings::kdapl_helper_stay_loaded() };
     false

@@ -124,8 +124,7 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this value owns the region, which is not used afterwards.
-        if !unsafe { destroy(self.raw) } {
-            self.charge.keep();
+        if !unsafe { destroy(self.raw, &mut self.charge) } {
             // The pages stay pinned.
             core::mem::forget(self.pinned.take());
         }
@@ -139,10 +138,10 @@ impl Drop for Mr {
 /// # Safety
 ///
 /// The caller owns the region, and does not use it afterwards.
-pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>) -> bool {
+pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>, charge: &mut Charge) -> bool {
     // SAFETY: The caller guarantees it.
     let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
-    unless_destroyed("memory region", ret, ())
+    unless_destroyed("memory region", ret, (), charge)
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.

@@ -114,8 +114,6 @@ impl Drop for Pd {
             // SAFETY: By the type invariant this value owns the domain, and it contains no object.
             unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) }
         };
-        if !unless_destroyed("protection domain", ret, ()) {
-            self.charge.keep();
-        }
+        unless_destroyed("protection domain", ret, (), &mut self.charge);
     }
 }

@@ -364,8 +364,7 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
         // SAFETY: By the type invariant this value owns the queue pair. No event occurs after the
         // call has returned 0. A late completion contains a number as its `wr_id`, not a pointer.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        if !unless_destroyed("queue pair", ret, self.context.take()) {
-            self.charge.keep();
+        if !unless_destroyed("queue pair", ret, self.context.take(), &mut self.charge) {
             self.kept.leak();
         }
     }

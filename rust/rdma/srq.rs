@@ -239,9 +239,8 @@ impl<H: Handler> Drop for Srq<H> {
         // returned 0.
         let ret =
             unsafe { bindings::ib_destroy_srq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        if !unless_destroyed("shared receive queue", ret, self.handler.take()) {
-            self.charge.lock().keep();
-        }
+        let (handler, mut charge) = (self.handler.take(), self.charge.lock());
+        unless_destroyed("shared receive queue", ret, handler, &mut charge);
     }
 }
 

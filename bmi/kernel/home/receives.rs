@@ -88,7 +88,7 @@ impl Receives {
                 if !error.is_srq_full() {
                     return Err(error);
                 }
-                self.count.is_full();
+                self.count.was_refused();
             }
         }
         Ok(())

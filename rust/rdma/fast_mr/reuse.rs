@@ -53,11 +53,7 @@ impl FastMr {
         // INVARIANT: The value is dropped below, and does not use the region.
         *region.is_over = true;
         // SAFETY: By the type invariant the value owns the region. No request holds it.
-        let is_destroyed = unsafe { destroy(*region.raw) };
-        if !is_destroyed {
-            region.charge.keep();
-        }
-        is_destroyed
+        unsafe { destroy(*region.raw, region.charge) }
     }
 
     /// Maps the pages into a region that no request holds and whose keys are all invalid. Its users

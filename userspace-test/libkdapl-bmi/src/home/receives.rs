@@ -115,7 +115,7 @@ impl Receives {
         let Err(error) = posted else { return Ok(()) };
         self.buffers.free(buffer);
         if is_srq_full(&error) {
-            self.count.is_full();
+            self.count.was_refused();
             return Ok(());
         }
         Err(error)

@@ -4,6 +4,7 @@
 
 use super::{
     home::Request,
+    memory::Buffers,
     network::{
         End,
         EndState,
@@ -20,7 +21,8 @@ use crate::bmi::engine::{
     OpId,
     PeerId,
     RailId,
-    Rdma, //
+    Rdma,
+    Role, //
 };
 use fastrand::Rng;
 use std::collections::{
@@ -104,6 +106,20 @@ impl World {
         let peer = self.nodes[node].engine.add_peer().expect("a peer");
         self.nodes[node].home.addresses.insert(peer, to);
         peer
+    }
+
+    /// Connects a node to another one, and lets that one know it by a message. Returns the number
+    /// of the other one here, and of this one there.
+    pub fn introduce(&mut self, node: usize, to: usize) -> [PeerId; 2] {
+        let other = self.address(node, to);
+        self.nodes[node]
+            .post(Role::SendUnexpected, other, 0, Buffers::divide(b"", 1))
+            .expect("a send");
+        self.run();
+        let (peer, _, _) = self.nodes[to].take_unexpected().expect("a message");
+        self.run();
+        assert_eq!(self.nodes[node].take().len(), 1);
+        [other, peer]
     }
 
     /// Executes random steps until nothing is left to do.

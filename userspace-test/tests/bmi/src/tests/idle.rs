@@ -190,7 +190,7 @@ fn a_message_that_was_on_its_way_survives_an_idle_session() {
 struct Short {
     world: World,
     /// Each server's number at the client, and the client's number there.
-    servers: Vec<(PeerId, PeerId)>,
+    servers: Vec<[PeerId; 2]>,
     shortage: Shortage,
     /// The connect waits. Without an idle session it has failed.
     waits: bool,
@@ -199,17 +199,7 @@ struct Short {
 impl Short {
     fn new(servers: usize) -> Self {
         let mut world = World::new(9, &vec![SMALL; servers + 1]);
-        let connect = |server| {
-            let peer = world.address(CLIENT, server);
-            let hello = Buffers::divide(b"hello", 1);
-            let sent = world.nodes[CLIENT].post(Role::SendUnexpected, peer, 1, hello);
-            sent.expect("an operation");
-            world.run();
-            let (client, ..) = world.nodes[server].take_unexpected().expect("a message");
-            world.run();
-            world.nodes[CLIENT].take();
-            (peer, client)
-        };
+        let connect = |server| world.introduce(CLIENT, server);
         let servers = (1..=servers).map(connect).collect();
         Self {
             world,
@@ -221,7 +211,7 @@ impl Short {
 
     /// Lets the servers with the first numbers wait for a message, so that they answer STAY.
     fn occupy(&mut self, count: usize) {
-        for (index, (_, client)) in self.servers[..count].iter().enumerate() {
+        for (index, [_, client]) in self.servers[..count].iter().enumerate() {
             let memory = Buffers::divide(&[0; 10], 1);
             let receive = self.world.nodes[index + 1].post(Role::Receive, *client, 1, memory);
             receive.expect("an operation");
@@ -253,7 +243,7 @@ impl Short {
 
     fn phases(&self) -> Vec<Option<Phase>> {
         let engine = &self.world.nodes[CLIENT].engine;
-        let phases = self.servers.iter().map(|(peer, _)| engine.phase(*peer));
+        let phases = self.servers.iter().map(|[peer, _]| engine.phase(*peer));
         phases.collect()
     }
 }

@@ -38,19 +38,14 @@ impl Loans {
         };
         let mut world = World::new(seed, &vec![settings; peers + 1]);
         let connect = |node| {
-            let lender = world.address(node, LENDER);
-            let hello = Buffers::divide(b"hello", 1);
-            let sent = world.nodes[node].post(Role::SendUnexpected, lender, 1, hello);
-            sent.expect("an operation");
-            world.run();
-            let taken = world.nodes[LENDER].take_unexpected();
+            let [lender, peer] = world.introduce(node, LENDER);
             for tag in 0..UNMATCHED {
                 let bytes = Buffers::divide(b"bytes", 1);
                 let sent = world.nodes[node].post(Role::Send, lender, tag, bytes);
                 sent.expect("an operation");
             }
             world.run();
-            taken.expect("a message").0
+            peer
         };
         let peers = (1..=peers).map(connect).collect();
         let mut loans = Self { world, peers };

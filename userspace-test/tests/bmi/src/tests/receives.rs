@@ -171,6 +171,6 @@ fn without_dequeued_receives_the_count_drifts() {
         "the last connection finds the queue full"
     );
     // Each refusal tells the home that all receives are there.
-    scene.count.is_full();
+    scene.count.was_refused();
     assert!(scene.step(Step::Begin));
 }

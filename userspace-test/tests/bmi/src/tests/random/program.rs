@@ -79,26 +79,13 @@ pub struct Program {
 impl Program {
     pub fn new(settings: Settings, seed: u64) -> Self {
         let mut world = World::new(seed, &[settings; 3]);
-        let peers = [0, 1].map(|client| Self::introduce(&mut world, client));
+        let peers = [0, 1].map(|client| world.introduce(client, SERVER));
         Self {
             world,
             posted: Vec::new(),
             unexpected: Vec::new(),
             peers,
         }
-    }
-
-    /// Connects a client, so that the server knows it.
-    fn introduce(world: &mut World, client: usize) -> [PeerId; 2] {
-        let to_server = world.address(client, SERVER);
-        let node = &mut world.nodes[client];
-        node.post(Role::SendUnexpected, to_server, 0, Buffers::divide(b"", 1))
-            .expect("a send");
-        world.run();
-        let (peer, _, _) = world.nodes[SERVER].take_unexpected().expect("a message");
-        world.run();
-        assert_eq!(world.nodes[client].take().len(), 1);
-        [to_server, peer]
     }
 
     /// Returns the nodes that send and receive on a way, with their numbers of the other one.
