@@ -6,10 +6,10 @@ use super::tool::Server;
 use super::{address, bytes, long, long_messages_arrive, transfer, ways, Side, Sides};
 use crate::context::Context;
 use crate::expect::same;
-use anyhow::{ensure, Result};
-use libkdapl_bmi::{Failure, Options};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl_bmi::{Failure, Memory, Options, Part, Peer};
 use nix::sys::signal::Signal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 tests! {
     #[Transport]
@@ -61,42 +61,87 @@ fn cancelled_before_match(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn cancelled_amid_transfer(context: &Context) -> Result<()> {
-    const LENGTH: usize = 4 << 20;
-    long_messages_arrive(context)?;
-    let mut cancelled = 0;
-    for round in 0..context.count(60).max(8) {
-        let options = Options { pull: round % 2 == 0, ..Options::default() };
-        let sides = Sides::open(context, &options)?;
-        let back = sides.greet()?;
-        let (client, server) = (&sides.client, &sides.server);
-        let (sent, got) = (client.random(context, LENGTH)?, server.bmi.alloc(LENGTH)?);
-        let receive = server.context.receive(&back, 5, &[got.whole()], 0)?;
-        let send = client.context.send(&sides.peer, 5, &[sent.part(0, LENGTH)], 0)?;
-        std::thread::sleep(Duration::from_micros(context.rng().u64(0..2000)));
-        let (here, there) = match round % 4 / 2 {
-            0 => ((client, send), (server, receive)),
-            _ => ((server, receive), (client, send)),
-        };
-        here.0.context.cancel(here.1);
-        let result = here.0.result(here.1)?.result;
-        if result.is_err() {
-            // Without a match, the other side does not know.
-            there.0.context.cancel(there.1);
+/// Which side cancels.
+#[derive(Clone, Copy, Debug)]
+enum Canceller {
+    Sender,
+    Receiver,
+}
+
+/// Regions of a receive. If the sender writes, each is a request, and 64 requests are posted at
+/// once: a cancel after the first byte finds some that are not posted yet. A receiver reads them by
+/// a few requests, which are all posted at once.
+const REGIONS: usize = 224;
+const REGION: usize = 16 << 10;
+const MESSAGE: usize = REGIONS * REGION;
+
+/// Waits until the first byte of a message, which is 1, has arrived.
+fn first_byte_arrives(context: &Context, memory: &Memory) -> Result<()> {
+    let start = Instant::now();
+    while bytes(memory, 1) != [1] {
+        ensure!(start.elapsed() < context.patience(), "no byte arrives");
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Moves a message that one side cancels this time after its first byte has arrived. Returns
+/// whether it was cancelled.
+fn cancel_amid(
+    context: &Context,
+    (sides, back): (&Sides, &Peer),
+    canceller: Canceller,
+    pause: Duration,
+) -> Result<bool> {
+    let (client, server) = (&sides.client, &sides.server);
+    let (sent, got) = (client.random(context, MESSAGE)?, server.bmi.alloc(2 * MESSAGE)?);
+    sent.buffer().write(0, &[1]);
+    // They do not touch.
+    let regions: Vec<Part> = (0..REGIONS).map(|n| got.part(2 * REGION * n, REGION)).collect();
+    let receive = server.context.receive(back, 5, &regions, 0)?;
+    let send = client.context.send(&sides.peer, 5, &[sent.whole()], 0)?;
+    first_byte_arrives(context, &got)?;
+    std::thread::sleep(pause);
+    let ((here, op), (there, other)) = match canceller {
+        Canceller::Sender => ((client, send), (server, receive)),
+        Canceller::Receiver => ((server, receive), (client, send)),
+    };
+    here.context.cancel(op);
+    let result = here.result(op)?.result;
+    same("results of both sides", there.result(other)?.result, result)?;
+    match result {
+        Ok(()) => {
+            let moved: Vec<u8> = regions.iter().flat_map(Part::to_vec).collect();
+            ensure!(moved == bytes(&sent, MESSAGE), "a wrong byte");
         }
-        same("results of both sides", there.0.result(there.1)?.result, result)?;
-        match result {
-            Ok(()) => ensure!(bytes(&got, LENGTH) == bytes(&sent, LENGTH), "a wrong byte"),
-            Err(failure) => {
-                same("failure", failure, Failure::Cancelled)?;
-                cancelled += 1;
-                let before = bytes(&got, LENGTH);
-                transfer(context, (client, &sides.peer), (server, &back), long(context, 100_000))?;
-                ensure!(bytes(&got, LENGTH) == before, "a byte was written after the end");
-            }
+        Err(failure) => {
+            same("failure", failure, Failure::Cancelled)?;
+            let before = bytes(&got, 2 * MESSAGE);
+            transfer(context, (client, &sides.peer), (server, back), long(context, 100_000))?;
+            ensure!(bytes(&got, 2 * MESSAGE) == before, "a byte was written after the end");
         }
     }
-    ensure!(cancelled > 0, "no transfer was cancelled");
+    Ok(result.is_err())
+}
+
+fn cancelled_amid_transfer(context: &Context) -> Result<()> {
+    long_messages_arrive(context)?;
+    for options in ways() {
+        for canceller in [Canceller::Sender, Canceller::Receiver] {
+            let way = format!("pull {}, cancelled by the {canceller:?}", options.pull);
+            let sides = Sides::open(context, &options)?;
+            let back = sides.greet()?;
+            let mut cancelled = false;
+            // The first ones are cancelled at once, the others later and later.
+            for round in 0..context.count(30).max(4) {
+                let pause = Duration::from_micros(50 * round.saturating_sub(3));
+                cancelled |= cancel_amid(context, (&sides, &back), canceller, pause)
+                    .with_context(|| way.clone())?;
+            }
+            let must = !options.pull || context.loses_reads();
+            ensure!(cancelled || !must, "no transfer was cancelled: {way}");
+        }
+    }
     Ok(())
 }
 
