@@ -3,8 +3,8 @@
 
 use crate::sample::Sample;
 use crate::{
-    bmi, connect, crowd, kernel_ping, memory, nvme, ping, pipelines, polling, posts, scale, tenant,
-    transfer, udapl, uring, wakeups,
+    bmi, connect, crowd, kernel_ping, memory, nvme, ping, pipelines, polling, posts, preposted,
+    scale, tenant, transfer, udapl, uring, wakeups,
 };
 use anyhow::{bail, Result};
 
@@ -86,6 +86,12 @@ pub const ALL: &[Benchmark] = &[
         about: "ping-pong while another user is at its limits, compared with none",
         processors: &[1],
         run: tenant::run,
+    },
+    Benchmark {
+        name: "preposted",
+        about: "longest connection beside Endpoints with 16,384 receives, compared with alone",
+        processors: &[1],
+        run: preposted::run,
     },
     Benchmark {
         name: "memory",

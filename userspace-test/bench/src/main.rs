@@ -18,6 +18,7 @@ mod ping;
 mod pipelines;
 mod polling;
 mod posts;
+mod preposted;
 mod report;
 mod sample;
 mod scale;
