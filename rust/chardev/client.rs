@@ -81,13 +81,15 @@ impl Client {
     /// Handles the release of the file: no operation on it is running or follows.
     ///
     /// The thread that has closed the last descriptor closes the IA, which takes time in proportion
-    /// to the number of its objects. But the last reference may be that of a command of io_uring
-    /// whose process has ended, or of a message in a socket. Then a worker of the kernel drops it
-    /// that all users share, so a work item of the module closes the IA instead.
+    /// to the number of its objects. Two threads must not: one of another user, to which the
+    /// descriptor was passed in a socket; and a worker of the kernel that all users share, which
+    /// drops the last reference if that is of a command of io_uring whose process has ended, or of
+    /// a message in a socket. In place of these, a work item of the module closes the IA.
     ///
     /// Context: process; sleeps.
     pub(super) fn release(this: Arc<Self>) {
-        if !is_kernel_thread() {
+        let ia = this.ia.lock().clone();
+        if !is_kernel_thread() && ia.is_none_or(|ia| ia.is_of_calling_user()) {
             return this.close_released();
         }
         // A file is released once, so the item is not in the queue.

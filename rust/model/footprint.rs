@@ -36,9 +36,18 @@ const OBJECT: u64 = 1 << 10;
 /// Bytes of a memory region for each page that it covers.
 const REGION_PAGE: u64 = 32;
 
-/// Bytes that `rdma_cm` and `ib_cm` allocate for a listener or for an unanswered connection
-/// request.
+/// Bytes that `rdma_cm` and `ib_cm` allocate for a listener, without its backlog over iWARP, or for
+/// an unanswered connection request.
 const IDENTIFIER: u64 = 4 << 10;
+
+/// Backlog of a listener over iWARP: connection requests for which `rdma_cm` has not called the
+/// handler yet. `iw_cm` and the driver allocate memory for each when they begin to listen. A
+/// service point limits its unanswered requests itself.
+pub(crate) const IWARP_BACKLOG: u32 = 128;
+
+/// Bytes for each connection request of this backlog: `struct iwcm_work`, and that of siw or erdma.
+/// Includes a part of the listener's socket.
+const IWARP_REQUEST: u64 = 800;
 
 /// Converts bytes to kilobytes, rounding up.
 fn kilobytes(bytes: u64) -> u32 {
@@ -100,9 +109,18 @@ pub(crate) fn region(length: u64) -> u32 {
     kilobytes(pages.saturating_mul(REGION_PAGE).saturating_add(OBJECT))
 }
 
-/// Returns the kilobytes of a listener or of an unanswered connection request.
+/// Returns the kilobytes of an unanswered connection request.
 pub(crate) fn identifier() -> u32 {
     kilobytes(IDENTIFIER)
+}
+
+/// Returns the kilobytes of a listener.
+pub(crate) fn listener(is_iwarp: bool) -> u32 {
+    let backlog = match is_iwarp {
+        true => u64::from(IWARP_BACKLOG).saturating_mul(IWARP_REQUEST),
+        false => 0,
+    };
+    kilobytes(IDENTIFIER.saturating_add(backlog))
 }
 
 /// Returns the kilobytes of an allocation of this module. The allocator gives a power of two of

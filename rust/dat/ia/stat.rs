@@ -37,8 +37,12 @@ impl Ia {
     /// Returns whether the calling process may see the statistics: it is the user of the adapter's
     /// consumer, or administers the adapter's network namespace.
     fn is_visible(&self) -> bool {
-        let is_own = self.base.user().id() == UserId::current() && !self.base.is_of_kernel;
-        is_own || self.base.net().may_administer()
+        self.is_of_calling_user() || self.base.net().may_administer()
+    }
+
+    /// Returns whether the calling process is the user that has opened the IA.
+    pub(crate) fn is_of_calling_user(&self) -> bool {
+        self.base.user().id() == UserId::current() && !self.base.is_of_kernel
     }
 }
 

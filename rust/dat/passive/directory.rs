@@ -27,9 +27,12 @@ use crate::{
         },
         prelude::*, //
     },
-    model::qualifier::{
-        decode,
-        SHARED_PORT, //
+    model::{
+        footprint::IWARP_BACKLOG,
+        qualifier::{
+            decode,
+            SHARED_PORT, //
+        },
     },
     rdma::{
         addr::SockAddr,
@@ -57,9 +60,6 @@ use kernel::{
     },
     sync::Mutex, //
 };
-
-/// Backlog of a shared listener over iWARP: requests that the kernel has not seen yet.
-const SHARED_BACKLOG: u32 = 1024;
 
 /// Service points of a device.
 #[derive(Default)]
@@ -344,7 +344,7 @@ impl ListenAddress {
         let listening = as_kernel(|| -> DatResult {
             id.bind_listener(address, self.ib_port)?;
             id.set_handler(&id.lock(), self.clone());
-            Ok(id.listen(SHARED_BACKLOG)?)
+            Ok(id.listen(IWARP_BACKLOG)?)
         });
         listening.map_err(|error| match error.kind() {
             // The port is taken, not the consumer's qualifier.

@@ -61,14 +61,19 @@ impl Part {
         match qualifier {
             Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
             Qualifier::Extended(conn_qual) => Ok(Self {
-                _hold: ia
-                    .user()
-                    .hold(Item::DriverMemory, footprint::identifier())?,
+                // The listener is shared with other service points, and each pays for it.
+                _hold: Self::charge(ia)?,
                 claim: QualifierClaim::new(ia, address, conn_qual)?,
                 own: None,
                 address: address.with_port(SHARED_PORT),
             }),
         }
+    }
+
+    /// Charges the adapter's user with the driver's memory for a listener.
+    fn charge(ia: &IaBase) -> DatResult<FixedCharge> {
+        let kilobytes = footprint::listener(ia.is_iwarp());
+        Ok(ia.user().hold(Item::DriverMemory, kilobytes)?)
     }
 
     /// Claims this address and port; port 0 selects a free one. Context: process; sleeps.
@@ -82,9 +87,7 @@ impl Part {
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());
         }
-        let _hold = ia
-            .user()
-            .hold(Item::DriverMemory, footprint::identifier())?;
+        let _hold = Self::charge(ia)?;
         let own = CmId::without_handler(ia.device()?, ia.net())?;
         own.charge_port(ia.user(), ia.net(), address.port())?;
         let address = own.bind_listener(address, ia.port())?;

@@ -11,6 +11,7 @@ use super::{
     },
 };
 use crate::{
+    model::footprint::IWARP_BACKLOG,
     rdma::addr::SockAddr,
     sys::{
         net::NetRef,
@@ -57,8 +58,11 @@ impl CmId {
     }
 
     /// Listens at the address to which the ID is bound. Requests may arrive before this returns.
+    ///
+    /// `backlog` matters over iWARP only, where it is at most [`IWARP_BACKLOG`]: the kernel
+    /// allocates memory for all of it.
     pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
-        let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+        let backlog = i32::try_from(backlog.min(IWARP_BACKLOG)).unwrap_or(i32::MAX);
         let raw = Raw(self.own.raw);
         self.own.context.begin_listening();
         // Over iWARP the driver creates a socket in the caller's network namespace, which may

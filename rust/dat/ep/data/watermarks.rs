@@ -19,6 +19,7 @@ use crate::{
         prelude::*, //
     },
     model::{
+        ep::Phase,
         event::{
             AsyncEvent,
             Event, //
@@ -90,15 +91,18 @@ impl Ep {
                 _reports: evd.report_receives(),
             },
         );
-        // Dropped after the locks.
-        let old = self.with_queued_receives(&evd, |inner, count| {
+        // Both are dropped after the locks.
+        let replaced = self.with_queued_receives(&evd, |inner, count| {
+            // A freed Endpoint reports no events, and nobody would take its watermarks away again.
+            if inner.phase == Phase::Freed {
+                return Err((Phase::Freed.invalid_state_error(), watch));
+            }
             watch.watermarks.add(count);
             let old = inner.watch.replace(watch);
             self.check_watermarks(inner);
-            old
+            Ok(old)
         });
-        drop(old);
-        Ok(())
+        replaced.map(drop).map_err(|(error, _watch)| error)
     }
 
     /// Implements `dat_ep_recv_query`: returns the number of receive buffers that the Endpoint has.

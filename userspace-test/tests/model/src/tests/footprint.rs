@@ -6,6 +6,7 @@ use crate::rust::model::footprint::{
     allocation,
     completion_queue,
     identifier,
+    listener,
     object,
     queue_pair,
     region,
@@ -79,6 +80,7 @@ fn a_region_grows_with_its_pages() {
 #[test]
 fn small_objects_count_too() {
     assert_eq!((object(), identifier()), (1, 4));
+    assert_eq!((listener(false), listener(true)), (4, 104));
 }
 
 #[test]

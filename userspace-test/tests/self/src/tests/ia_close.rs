@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! End of a process that closes an adapter with many objects.
+//! Closes of an adapter: by a process that is killed, and by another user.
 
+use super::handoff::as_user;
 use super::tests;
 use crate::context::Context;
 use crate::machine::{count_of, no_objects_left};
+use crate::trace::Recording;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, EvdFlags, Ia};
 
 tests! {
     killed_during_close, 240,
         "A process killed while closing an adapter ends at once; the file's release does the rest";
+    by_another_user, 30,
+        "An adapter whose last descriptor another user closes is destroyed by a work item";
 }
 
 /// A forked process that shares the open files.
@@ -71,4 +75,35 @@ fn killed_during_close(context: &Context) -> Result<()> {
         }
     }
     bail!("the child finished its close in each round")
+}
+
+/// Opens an adapter as a user.
+fn opened_by(context: &Context, user: u32) -> Result<Ia> {
+    as_user(context, user, |context| Ok(Ia::open(&context.server.device, 8)?))
+}
+
+/// Closes the last descriptor of an adapter as a user. Returns whether a work item has destroyed
+/// the adapter.
+fn closed_in_work_item(context: &Context, ia: Ia, user: u32) -> Result<bool> {
+    let recording = Recording::of_work()?;
+    as_user(context, user, |_| {
+        drop(ia);
+        Ok(())
+    })?;
+    no_objects_left(context.settings.scale)?;
+    Ok(recording.work_of("kdapl")?.iter().any(|name| name.contains("Client")))
+}
+
+fn by_another_user(context: &Context) -> Result<()> {
+    const USER: u32 = 1234;
+    const OTHER: u32 = 4321;
+    no_objects_left(context.settings.scale)?;
+    let ia = opened_by(context, USER)?;
+    ensure!(!closed_in_work_item(context, ia, USER)?, "a work item has closed the user's adapter");
+    let ia = opened_by(context, USER)?;
+    ensure!(
+        closed_in_work_item(context, ia, OTHER)?,
+        "another user's thread has closed the adapter"
+    );
+    Ok(())
 }

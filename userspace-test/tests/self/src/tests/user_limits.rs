@@ -32,6 +32,7 @@ tests! {
     #[Hosts]
     refused_above_limits, 120, "A user is refused more than its limits, and can use them again when its process ends";
     driver_memory, 60, "The memory that drivers allocate for a user is estimated and limited";
+    listeners, 60, "The kernel's memory for listeners with long backlogs is estimated";
     pinned_memory, 60, "The memory that a user has pinned is limited, also if the processes that registered it have ended";
     #[Hosts]
     same_in_user_namespaces, 60, "A user has one limit, even in a user namespace that it creates";
@@ -126,6 +127,29 @@ fn driver_memory(context: &Context) -> Result<()> {
     others_live(context)?;
     tenant.kill()?;
     context.until("the user holds no memory", || Ok(held(ORDINARY_USER, "driver_memory_kb")? == 0))
+}
+
+/// Checks the estimate of this process's listeners. It is root, whose memory is counted too.
+fn listeners(context: &Context) -> Result<()> {
+    const POINTS: usize = 100;
+    const BACKLOG: u32 = 4096;
+    let ia = Ia::open(&context.server.device, 8)?;
+    let requests = ia.create_evd(EvdFlags::CR, 8)?;
+    let options = PspOptions { backlog: Some(BACKLOG), ..PspOptions::default() };
+    // The first one allocates what all share.
+    let _first = ia.create_psp_with(&requests, &options)?;
+    let count =
+        || -> Result<(i64, u64)> { Ok((meminfo("SUnreclaim")?, held(0, "driver_memory_kb")?)) };
+    let (used_before, counted_before) = count()?;
+    let points = (0..POINTS).map(|_| ia.create_psp_with(&requests, &options));
+    let points = points.collect::<libkdapl::Result<Vec<_>>>()?;
+    let (used, counted) = count()?;
+    let (used, counted) = (used - used_before, (counted - counted_before) as i64);
+    println!("{POINTS} service points: {used} KiB are used, {counted} KiB are counted");
+    drop(points);
+    // Each also has memory of the module, which is counted elsewhere.
+    ensure!(4 * used <= 5 * counted, "{used} KiB are used, and only {counted} KiB are counted");
+    Ok(())
 }
 
 fn pinned_memory(context: &Context) -> Result<()> {
