@@ -67,7 +67,8 @@ pub(crate) use self::{
         Posted,
         Rdma,
         Source,
-        Transfer, //
+        Transfer,
+        Wanted, //
     },
     matching::Bucket,
     op::{
@@ -89,6 +90,7 @@ pub(crate) use self::{
         Descriptor,
         Pieces, //
     },
+    post::LONGEST,
     ranges::Ranges,
     receives::SharedReceives,
     shortage::Shortage,

@@ -91,6 +91,17 @@ pub(crate) struct Transfer {
     pub(crate) requests: u16,
 }
 
+/// Memory of an operation to expose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Access that the peer gets.
+    pub(crate) rdma: Rdma,
+    /// Bytes of the message. The memory of a receive may be longer.
+    pub(crate) length: u64,
+    /// Largest number of descriptors.
+    pub(crate) descriptors: u16,
+}
+
 /// Manner of closing a rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
@@ -123,9 +134,8 @@ pub(crate) trait Home {
     /// range). Answer: `completed`, once for all. The session ends if none can be posted.
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted;
 
-    /// Lets the peer access the memory of an operation, by at most `descriptors` descriptors.
-    /// Answer: `exposed`.
-    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, descriptors: u16);
+    /// Lets the peer access the memory of an operation. Answer: `exposed`.
+    fn expose(&mut self, op: OpId, rail: RailId, wanted: Wanted);
 
     /// Takes the access back. Answer: `withdrawn`. From then on nothing can land, on a connection
     /// that has ended, too.

@@ -11,13 +11,15 @@ use super::{
     home::{
         Home,
         Rdma,
-        Source, //
+        Source,
+        Wanted, //
     },
     lists::Shared,
     op::{
         Exposure,
         OpId,
         Queue,
+        Role,
         State,
         BY_STATE, //
     },
@@ -174,7 +176,15 @@ impl<S: Storage> Engine<S> {
         };
         if let Some(op) = self.op_mut(id) {
             op.exposure = Exposure::Pending;
-            home.expose(id, rail, rdma, limit);
+            let wanted = Wanted {
+                rdma,
+                length: match op.post.role {
+                    Role::Receive => op.actual,
+                    Role::Send | Role::SendUnexpected | Role::Arrival => op.post.length,
+                },
+                descriptors: limit,
+            };
+            home.expose(id, rail, wanted);
         }
     }
 }

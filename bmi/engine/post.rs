@@ -20,12 +20,16 @@ use super::{
     MAX_CONTEXTS, //
 };
 
+/// Bytes of the longest message. With messages of 16 KiB, the peer can describe the memory for it
+/// by descriptors of 512 KiB.
+pub(crate) const LONGEST: u64 = 1 << 29;
+
 impl<S: Storage> Engine<S> {
     /// Creates an operation. The home stores its buffers under the number, and then starts it with
     /// [`start`](Self::start).
     ///
-    /// Errors: `Invalid`, also for a stale peer; `TooLong` for an unexpected message; `NoMemory` if
-    /// the storage has to grow; `NotConnected` if only the peer can connect, and no message for a
+    /// Errors: `Invalid`, also for a stale peer; `TooLong` for a message longer than allowed;
+    /// `NoMemory` if the storage has to grow; `NotConnected` if only the peer can connect, and no message for a
     /// receive is left.
     pub(crate) fn post(&mut self, post: Post) -> Result<OpId, Error> {
         self.check(&post)?;
@@ -46,10 +50,16 @@ impl<S: Storage> Engine<S> {
         if post.role == Role::Arrival || context >= MAX_CONTEXTS || !self.is_open(post.context) {
             return Err(Error::Invalid);
         }
-        if post.role == Role::SendUnexpected && post.length > self.unexpected_limit() {
-            return Err(Error::TooLong);
+        let longest = match post.role {
+            Role::Send => LONGEST,
+            Role::SendUnexpected => self.unexpected_limit(),
+            // Its message may be shorter.
+            Role::Receive | Role::Arrival => u64::MAX,
+        };
+        match post.length > longest {
+            true => Err(Error::TooLong),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Returns the number of bytes that an unexpected message may have. A peer that takes less

@@ -34,9 +34,9 @@ use crate::{
         OpId,
         Posted,
         RailId,
-        Rdma,
         Source,
         Transfer,
+        Wanted,
         HEADER, //
     },
     options::Options,
@@ -321,8 +321,8 @@ impl Home for Step<'_> {
         self.home.post_transfer(rail, cookie, transfer)
     }
 
-    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, descriptors: u16) {
-        self.home.begin_expose(op, rail, rdma, descriptors.into());
+    fn expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
+        self.home.begin_expose(op, rail, wanted);
     }
 
     fn withdraw(&mut self, op: OpId) {

@@ -108,9 +108,7 @@ impl State {
         }
         self.make_room()?;
         let mut held = Held::new(fragments, post.role != Role::Receive);
-        if held.length() as u64 > self.engine.unexpected_limit() {
-            held.prepare(&self.home.adapter)?;
-        }
+        held.prepare_early(&self.home.adapter, self.engine.unexpected_limit())?;
         let post = Post {
             length: held.length() as u64,
             fragments: held.count(),

@@ -55,7 +55,7 @@ enum bmi_buffer_type {
 enum {
 	BMI_DROP_ADDR = 1,		/* set: forget an address and end our connection to it */
 	BMI_CHECK_INIT = 2,		/* get: 0 if the library is initialized */
-	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the largest message */
+	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the longest message, 512 MiB */
 	BMI_GET_METH_ADDR = 4,		/* not supported */
 	BMI_INC_ADDR_REF = 5,		/* set: add a reference; a new address has one */
 	BMI_DEC_ADDR_REF = 6,		/* set: drop one; the last one forgets the address */
@@ -193,8 +193,9 @@ void BMI_close_context(bmi_context_id context_id);
  * Post an operation. Its memory belongs to it until it was tested for. The arrays of a list are
  * copied. total_size is the sum of size_list.
  *
- * Errors: BMI_EINVAL, BMI_ENOMEM if memory cannot be registered (ulimit -l), BMI_EMSGSIZE for an
- * unexpected message above BMI_GET_UNEXP_SIZE, BMI_EPIPE if only the peer can connect.
+ * Errors: BMI_EINVAL, BMI_ENOMEM if memory cannot be registered (ulimit -l), BMI_EMSGSIZE for a
+ * message above BMI_CHECK_MAXSIZE, or an unexpected one above BMI_GET_UNEXP_SIZE, BMI_EPIPE if only
+ * the peer can connect. A receive may be longer than BMI_CHECK_MAXSIZE.
  */
 int BMI_post_send(bmi_op_id_t *id, BMI_addr_t dest, const void *buffer, bmi_size_t size,
 		  enum bmi_buffer_type buffer_type, bmi_msg_tag_t tag, void *user_ptr,

@@ -30,7 +30,7 @@ typedef s32 bmi_error_code_t;	/* 0, or a negative errno: -ECANCELED */
 /* Options of bmi_set_info() and bmi_get_info(), with the numbers of OrangeFS. */
 enum {
 	BMI_DROP_ADDR = 1,		/* set: both BMI_TCP_CLOSE_SOCKET and BMI_DEC_ADDR_REF */
-	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the longest message */
+	BMI_CHECK_MAXSIZE = 3,		/* get, int: bytes of the longest message, 512 MiB */
 	BMI_INC_ADDR_REF = 5,		/* set: add a reference */
 	BMI_DEC_ADDR_REF = 6,		/* set: drop a reference; the last forgets the address */
 	BMI_GET_UNEXP_SIZE = 10,	/* get, int: bytes of the largest unexpected message */
@@ -95,8 +95,9 @@ void bmi_close_context(struct bmi *bmi, bmi_context_id context_id);
  * moved by RDMA, other memory by copies; it has to be mapped in the kernel. The arrays of a list
  * are copied. total_size is the sum of size_list. actual_size may be NULL.
  *
- * Errors: -EINVAL, also for a context that is closing, -ENOMEM, -EMSGSIZE for an unexpected message
- * above BMI_GET_UNEXP_SIZE, -ENOTCONN if only the peer can connect.
+ * Errors: -EINVAL, also for a context that is closing, -ENOMEM, -EMSGSIZE for a message above
+ * BMI_CHECK_MAXSIZE, or an unexpected one above BMI_GET_UNEXP_SIZE, -ENOTCONN if only the peer can
+ * connect. A receive may be longer than BMI_CHECK_MAXSIZE.
  */
 int bmi_post_send_list(struct bmi *bmi, bmi_op_id_t *id, bmi_addr_t dest,
 		       const void *const *buffer_list, const bmi_size_t *size_list, int list_count,

@@ -14,6 +14,7 @@ use crate::{
         PeerAddress,
         TEXT, //
     },
+    engine::LONGEST,
     instance::Instance, //
 };
 use kdat::Access;
@@ -75,9 +76,6 @@ const INC_ADDR_REF: c_int = 5;
 const DEC_ADDR_REF: c_int = 6;
 const GET_UNEXP_SIZE: c_int = 10;
 const CLOSE_SOCKET: c_int = 13;
-
-/// Bytes of the longest message. The memory of more could take more binds than a message names.
-pub(super) const LONGEST: i64 = 1 << 29;
 
 /// `bmi_set_info()`.
 ///

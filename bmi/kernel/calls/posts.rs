@@ -4,7 +4,6 @@
 
 use super::{
     context_of,
-    information::LONGEST,
     peer_of,
     put,
     ret,
@@ -110,7 +109,7 @@ unsafe fn try_post(
                 fragments.push(unsafe { fragment(inner, start, length) }?, GFP_KERNEL)?;
             }
         }
-        if sum != total || sum > LONGEST {
+        if sum != total {
             return Err(EINVAL);
         }
         let op = inner.state.post(post, fragments)?;

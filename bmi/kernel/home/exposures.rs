@@ -8,6 +8,7 @@
 
 use super::{
     binds::Step,
+    memory::Parts,
     KernelHome,
     Report, //
 };
@@ -17,7 +18,8 @@ use crate::{
         Error,
         OpId,
         RailId,
-        Rdma, //
+        Rdma,
+        Wanted, //
     },
     storage::extend, //
 };
@@ -42,9 +44,7 @@ const KEPT: usize = 64;
 /// Exposed memory of an operation.
 struct Exposure {
     rail: RailId,
-    rdma: Rdma,
-    /// Largest number of RMRs that a message to the peer can describe.
-    most: usize,
+    wanted: Wanted,
     /// RMRs, with the memory as the peer has to name it, in the order of the memory.
     bound: KVec<(Rmr, Remote)>,
     /// Binds or unbinds that have not completed.
@@ -137,12 +137,11 @@ impl Exposures {
 
 impl KernelHome {
     /// Starts to expose the memory of an operation.
-    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: usize) {
-        let binds = self.binds_for(op, rdma, most);
+    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
+        let binds = self.binds_for(op, wanted);
         let exposure = Exposure {
             rail,
-            rdma,
-            most,
+            wanted,
             bound: KVec::new(),
             outstanding: binds.as_ref().map_or(0, |binds| binds.len()),
             failed: binds.is_none().then_some(Error::NoMemory),
@@ -156,31 +155,18 @@ impl KernelHome {
         self.review(op);
     }
 
-    /// Divides an operation's memory for binds. Returns `None` if that is impossible, or not worth
-    /// the time.
-    fn binds_for(&mut self, op: OpId, rdma: Rdma, most: usize) -> Option<KVec<Step>> {
-        let parts = self.prepared(op)?;
-        let (access, most) = match rdma {
-            Rdma::Read => (Access::Read, READ.min(most)),
-            Rdma::Write => (Access::Write, most),
-        };
-        let longest = self.binds.longest;
-        let mut binds = KVec::new();
-        for (memory, start, length) in &parts {
-            for from in (0..*length).step_by(longest) {
-                if binds.len() == most {
-                    return None;
-                }
-                let bind = Step::Bind {
-                    memory: memory.clone(),
-                    offset: start + from,
-                    length: (length - from).min(longest),
-                    access,
-                };
-                binds.push(bind, GFP_KERNEL).ok()?;
-            }
+    /// Returns the binds of an operation's memory. Returns `None` if that is impossible, or not
+    /// worth the time.
+    fn binds_for(&mut self, op: OpId, wanted: Wanted) -> Option<KVec<Step>> {
+        let length = wanted.length as usize;
+        let parts = self.for_exposure(op, length)?;
+        let binds = divide(&parts, wanted, self.binds.longest);
+        if binds.is_some() || wanted.rdma == Rdma::Read {
+            return binds;
         }
-        Some(binds)
+        // Contiguous memory takes fewer binds.
+        let whole = self.for_exposure_in_one(op, length)?;
+        divide(&whole, wanted, self.binds.longest)
     }
 
     /// Starts to withdraw the memory of an operation.
@@ -221,11 +207,11 @@ impl KernelHome {
             return;
         };
         let (ending, failed, rail) = (exposure.ending, exposure.failed, exposure.rail);
-        let (rdma, most, count) = (exposure.rdma, exposure.most, exposure.bound.len() as u16);
+        let (wanted, count) = (exposure.wanted, exposure.bound.len() as u16);
         if exposure.too_long && !ending {
             // Shorter binds now. Dropping the RMRs frees them.
             self.exposures.take(op);
-            return self.begin_expose(op, rail, rdma, most);
+            return self.begin_expose(op, rail, wanted);
         }
         if !ending && failed.is_none() {
             return self.report(Report::Exposed(op, Ok(count)));
@@ -245,4 +231,32 @@ impl KernelHome {
             false => Report::Exposed(op, Err(failed.unwrap_or(Error::NoMemory))),
         });
     }
+}
+
+/// Divides the memory of a message into binds of at most `longest` bytes. Returns `None` if they
+/// are more than allowed.
+fn divide(parts: &Parts, wanted: Wanted, longest: usize) -> Option<KVec<Step>> {
+    let descriptors = usize::from(wanted.descriptors);
+    let (access, most) = match wanted.rdma {
+        Rdma::Read => (Access::Read, READ.min(descriptors)),
+        Rdma::Write => (Access::Write, descriptors),
+    };
+    let (mut left, mut binds) = (wanted.length as usize, KVec::new());
+    for (memory, start, length) in parts {
+        let end = left.min(*length);
+        left -= end;
+        for from in (0..end).step_by(longest) {
+            if binds.len() == most {
+                return None;
+            }
+            let bind = Step::Bind {
+                memory: memory.clone(),
+                offset: start + from,
+                length: (end - from).min(longest),
+                access,
+            };
+            binds.push(bind, GFP_KERNEL).ok()?;
+        }
+    }
+    Some(binds)
 }

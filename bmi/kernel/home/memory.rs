@@ -13,7 +13,8 @@ use crate::{
     engine::{
         descriptors,
         Descriptor,
-        OpId, //
+        OpId,
+        LONGEST, //
     },
     foreign::Foreign, //
 };
@@ -29,6 +30,10 @@ use kernel::prelude::*;
 const MANY: usize = 4;
 /// Average bytes of such short fragments.
 const SHORT: usize = 16 * 1024;
+
+/// Bytes of a receive up to which its memory is made ready before its message has come, and thus for
+/// its whole length.
+const EARLY: u64 = 8 << 20;
 
 /// Fragment of a message, which is not empty.
 pub(crate) enum Fragment {
@@ -151,12 +156,29 @@ impl Held {
         self.fragments.iter().any(foreign) || count >= MANY && self.length() / count < SHORT
     }
 
-    /// Makes the memory ready for RDMA.
-    pub(crate) fn prepare(&mut self, adapter: &Adapter) -> kdat::Result {
-        if self.bounce.is_some() || !self.needs_bounce() {
-            return Ok(());
+    /// Makes the memory of an operation that is longer than `limit` ready for RDMA, unless it is a
+    /// receive that may need much less.
+    pub(crate) fn prepare_early(&mut self, adapter: &Adapter, limit: u64) -> kdat::Result {
+        // The engine refuses a longer send.
+        let most = if self.sends { LONGEST } else { EARLY };
+        let length = self.length();
+        match (limit + 1..=most).contains(&(length as u64)) {
+            true => self.prepare(adapter, length),
+            false => Ok(()),
         }
-        let memory = adapter.pz.share(self.length().max(1), Access::Bind)?;
+    }
+
+    /// Makes the memory ready for RDMA of a message of `length` bytes.
+    fn prepare(&mut self, adapter: &Adapter, length: usize) -> kdat::Result {
+        match self.bounce.is_some() || !self.needs_bounce() {
+            true => Ok(()),
+            false => self.gather(adapter, length),
+        }
+    }
+
+    /// Replaces the fragments by contiguous memory, for a message of `length` bytes.
+    fn gather(&mut self, adapter: &Adapter, length: usize) -> kdat::Result {
+        let memory = adapter.pz.share(length.max(1), Access::Bind)?;
         if self.sends {
             let mut at = 0;
             for fragment in &self.fragments {
@@ -167,12 +189,21 @@ impl Held {
         Ok(())
     }
 
+    /// Returns the bytes of the message: of a receive, those that its peer has described.
+    fn message(&self) -> usize {
+        let described = self.remote.iter().map(|part| part.length as usize).sum();
+        match self.sends {
+            true => self.length(),
+            false => self.length().min(described),
+        }
+    }
+
     /// Returns the memory that RDMA moves.
-    pub(super) fn registered(&mut self) -> kdat::Result<Parts> {
+    fn registered(&mut self) -> kdat::Result<Parts> {
         self.moved = true;
         let mut parts = KVec::new();
         if let Some(memory) = &self.bounce {
-            parts.push((memory.clone(), 0, self.length()), GFP_KERNEL)?;
+            parts.push((memory.clone(), 0, memory.size()), GFP_KERNEL)?;
             return Ok(parts);
         }
         for fragment in &self.fragments {
@@ -267,13 +298,35 @@ pub(super) fn local_parts(
 }
 
 impl KernelHome {
-    /// Makes the memory of an operation ready for RDMA, unless it is, and returns it.
-    pub(super) fn prepared(&mut self, op: OpId) -> Option<Parts> {
+    /// Returns the memory of an operation, and the adapter.
+    fn held_and_adapter(&mut self, op: OpId) -> Option<(&mut Held, &Adapter)> {
         let (found, held) = self.held.get_mut(op.0.index() as usize)?.as_mut()?;
-        if *found != op {
+        (*found == op).then_some((held, &self.adapter))
+    }
+
+    /// Returns the memory of a transfer, which is ready for RDMA then.
+    pub(super) fn for_transfer(&mut self, op: OpId) -> Option<Parts> {
+        let (held, adapter) = self.held_and_adapter(op)?;
+        held.prepare(adapter, held.message()).ok()?;
+        held.registered().ok()
+    }
+
+    /// Returns the memory of an operation with a message of `length` bytes, which is ready for
+    /// RDMA then.
+    pub(super) fn for_exposure(&mut self, op: OpId, length: usize) -> Option<Parts> {
+        let (held, adapter) = self.held_and_adapter(op)?;
+        held.prepare(adapter, length).ok()?;
+        held.registered().ok()
+    }
+
+    /// Returns contiguous memory for a message of `length` bytes, in place of a receive's
+    /// fragments.
+    pub(super) fn for_exposure_in_one(&mut self, op: OpId, length: usize) -> Option<Parts> {
+        let (held, adapter) = self.held_and_adapter(op)?;
+        if held.bounce.is_some() {
             return None;
         }
-        held.prepare(&self.adapter).ok()?;
+        held.gather(adapter, length).ok()?;
         held.registered().ok()
     }
 

@@ -82,7 +82,7 @@ impl KernelHome {
 
     /// Divides a range of a message into requests.
     fn divide(&mut self, rail: RailId, transfer: &Transfer, requests: &mut Requests) -> Result {
-        let parts = self.prepared(transfer.op).ok_or(ENOMEM)?;
+        let parts = self.for_transfer(transfer.op).ok_or(ENOMEM)?;
         let mut lengths = KVec::with_capacity(parts.len(), GFP_KERNEL)?;
         for (_, _, length) in &parts {
             lengths.push(*length as u64, GFP_KERNEL)?;

@@ -76,8 +76,8 @@ impl Context {
     /// receive has taken the message. Its memory must not change before.
     ///
     /// # Errors
-    /// [`Failure::NotConnected`] if only the peer can connect; [`Error::Dat`] if memory for RDMA
-    /// cannot be registered.
+    /// [`Failure::NotConnected`] if only the peer can connect; [`Failure::TooLong`] above
+    /// [`LONGEST`](crate::LONGEST); [`Error::Dat`] if memory for RDMA cannot be registered.
     pub fn send(&self, to: &Peer, tag: i32, parts: &[Part], user: u64) -> Result<Op> {
         self.post(Role::Send, to, tag, (parts, user))
     }
@@ -86,7 +86,7 @@ impl Context {
     /// [`unexpected_limit`](crate::Bmi::unexpected_limit) bytes.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), and [`Failure::TooLong`].
+    /// Those of [`send`](Self::send).
     pub fn send_unexpected(&self, to: &Peer, tag: i32, parts: &[Part], user: u64) -> Result<Op> {
         self.post(Role::SendUnexpected, to, tag, (parts, user))
     }
@@ -94,7 +94,7 @@ impl Context {
     /// Posts a receive for a message with `tag` from `from`, which may be shorter than `parts`.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send).
+    /// Those of [`send`](Self::send), without the limit of the length.
     pub fn receive(&self, from: &Peer, tag: i32, parts: &[Part], user: u64) -> Result<Op> {
         self.post(Role::Receive, from, tag, (parts, user))
     }

@@ -18,8 +18,8 @@ pub(crate) use receives::RECEIVE;
 pub(crate) use transfers::SILENT;
 
 use crate::bmi::engine::{
-    rejection, Body, Close, Cookie, Error, Header, Hello, Home, OpId, Posted, RailId, Rdma, Source,
-    Transfer, HEADER,
+    rejection, Body, Close, Cookie, Error, Header, Hello, Home, OpId, Posted, RailId, Source,
+    Transfer, Wanted, HEADER,
 };
 use crate::options::Options;
 use crate::wait::UNEXPECTED_PLACE;
@@ -190,8 +190,8 @@ impl Home for DatHome {
         self.post_transfer(rail, cookie, transfer)
     }
 
-    fn expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, descriptors: u16) {
-        self.begin_expose(op, rail, rdma, descriptors.into());
+    fn expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
+        self.begin_expose(op, rail, wanted);
     }
 
     fn withdraw(&mut self, op: OpId) {

@@ -33,6 +33,9 @@ mod bmi {
     pub(crate) mod engine;
 }
 
+/// Bytes of the longest message.
+pub const LONGEST: usize = bmi::engine::LONGEST as usize;
+
 mod address;
 mod context;
 mod error;

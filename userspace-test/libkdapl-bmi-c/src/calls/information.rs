@@ -6,6 +6,7 @@ use crate::addresses::is_within;
 use crate::errors::{EINVAL, ENOSYS};
 use crate::header::*;
 use crate::library::{self, Outcome};
+use libkdapl_bmi::LONGEST;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Options of `BMI_set_info` that change nothing here.
@@ -93,7 +94,7 @@ extern "C" fn BMI_get_info(_address: i64, option: c_int, parameter: *mut c_void)
     returned(library::get().and_then(|library| {
         let value = match option as c_uint {
             BMI_CHECK_INIT => return Ok(0),
-            BMI_CHECK_MAXSIZE => c_int::MAX,
+            BMI_CHECK_MAXSIZE => LONGEST as c_int,
             BMI_DROP_ADDR_QUERY => 0,
             BMI_GET_UNEXP_SIZE => library.bmi.unexpected_limit() as c_int,
             _ => return Err(ENOSYS),

@@ -6,8 +6,8 @@
 //! unbind.
 
 use super::binds::{Bind, Step};
-use super::{DatHome, Report};
-use crate::bmi::engine::{Error, OpId, RailId, Rdma};
+use super::{DatHome, Parts, Report};
+use crate::bmi::engine::{Error, OpId, RailId, Rdma, Wanted};
 use libkdapl::{Privileges, Rmr, Segment};
 use rustc_hash::FxHashMap;
 
@@ -18,9 +18,7 @@ const READ: usize = 4;
 /// Exposed memory of an operation.
 struct Exposure {
     rail: RailId,
-    rdma: Rdma,
-    /// Largest number of RMRs that a message to the peer can describe.
-    most: usize,
+    wanted: Wanted,
     /// RMRs, with their segments at the peer, in the order of the memory.
     bound: Vec<(Rmr, Segment)>,
     /// Binds or unbinds that have not completed.
@@ -50,12 +48,11 @@ impl Exposures {
 
 impl DatHome {
     /// Starts to expose the memory of an operation.
-    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, rdma: Rdma, most: usize) {
-        let binds = self.binds_for(op, rdma, most);
+    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
+        let binds = self.binds_for(op, wanted);
         let exposure = Exposure {
             rail,
-            rdma,
-            most,
+            wanted,
             bound: Vec::new(),
             outstanding: binds.as_ref().map_or(0, Vec::len),
             failed: binds.is_none().then_some(Error::NoMemory),
@@ -69,28 +66,18 @@ impl DatHome {
         self.review(op);
     }
 
-    /// Divides an operation's memory for binds. Returns `None` if that is impossible, or not worth
-    /// the time.
-    fn binds_for(&mut self, op: OpId, rdma: Rdma, most: usize) -> Option<Vec<Bind>> {
-        self.prepare(op).ok()?;
-        let parts = self.held.get_mut(&op)?.for_rdma().0;
-        let (privileges, most) = match rdma {
-            Rdma::Read => (Privileges::REMOTE_READ, READ.min(most)),
-            Rdma::Write => (Privileges::REMOTE_WRITE, most),
-        };
-        let longest = self.binds.longest;
-        let mut binds = Vec::new();
-        for part in &parts {
-            for from in (0..part.length()).step_by(longest) {
-                if binds.len() == most {
-                    return None;
-                }
-                let length = (part.length() - from).min(longest);
-                let segment = part.segment(from, length)?;
-                binds.push(Bind { lmr: part.lmr()?.clone(), segment, privileges });
-            }
+    /// Returns the binds of an operation's memory. Returns `None` if that is impossible, or not
+    /// worth the time.
+    fn binds_for(&mut self, op: OpId, wanted: Wanted) -> Option<Vec<Bind>> {
+        let length = wanted.length as usize;
+        let parts = self.for_exposure(op, length)?;
+        let binds = divide(&parts, wanted, self.binds.longest);
+        if binds.is_some() || wanted.rdma == Rdma::Read {
+            return binds;
         }
-        Some(binds)
+        // Contiguous memory takes fewer binds.
+        let whole = self.for_exposure_in_one(op, length)?;
+        divide(&whole, wanted, self.binds.longest)
     }
 
     /// Returns an RMR that is not bound.
@@ -148,9 +135,9 @@ impl DatHome {
         let (ending, failed) = (exposure.ending, exposure.failed);
         if exposure.too_long && !ending {
             // Shorter binds now. Dropping the RMRs frees them.
-            let (rail, rdma, most) = (exposure.rail, exposure.rdma, exposure.most);
+            let (rail, wanted) = (exposure.rail, exposure.wanted);
             self.exposures.of_ops.remove(&op);
-            return self.begin_expose(op, rail, rdma, most);
+            return self.begin_expose(op, rail, wanted);
         }
         let gone = self.connections.ep(exposure.rail).is_none();
         let count = exposure.bound.len() as u16;
@@ -167,4 +154,27 @@ impl DatHome {
             false => Report::Exposed(op, Err(failed.unwrap_or(Error::NoMemory))),
         });
     }
+}
+
+/// Divides the memory of a message into binds of at most `longest` bytes. Returns `None` if they
+/// are more than allowed.
+fn divide(parts: &Parts, wanted: Wanted, longest: usize) -> Option<Vec<Bind>> {
+    let descriptors = usize::from(wanted.descriptors);
+    let (privileges, most) = match wanted.rdma {
+        Rdma::Read => (Privileges::REMOTE_READ, READ.min(descriptors)),
+        Rdma::Write => (Privileges::REMOTE_WRITE, descriptors),
+    };
+    let (mut left, mut binds) = (wanted.length as usize, Vec::new());
+    for part in &parts.0 {
+        let end = part.length().min(left);
+        left -= end;
+        for from in (0..end).step_by(longest) {
+            if binds.len() == most {
+                return None;
+            }
+            let segment = part.segment(from, (end - from).min(longest))?;
+            binds.push(Bind { lmr: part.lmr()?.clone(), segment, privileges });
+        }
+    }
+    Some(binds)
 }

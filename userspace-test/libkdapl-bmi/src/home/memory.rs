@@ -2,7 +2,7 @@
 //! Memory of operations.
 
 use super::{Adapter, DatHome};
-use crate::bmi::engine::{Descriptor, OpId};
+use crate::bmi::engine::{Descriptor, OpId, LONGEST};
 use crate::memory::{Memory, Part};
 use libkdapl::Segment;
 
@@ -12,6 +12,10 @@ const MANY: usize = 4;
 
 /// Average bytes of such short fragments.
 const SHORT: usize = 16 * 1024;
+
+/// Bytes of a receive up to which it gets contiguous memory before its message has come, and thus for
+/// its whole length.
+const EARLY: usize = 8 << 20;
 
 /// Contiguous buffers that are kept for later operations, and their bytes.
 const KEPT: usize = 8;
@@ -112,29 +116,59 @@ impl Held {
         }
     }
 
-    /// Registers the memory, or replaces scattered fragments.
-    fn prepare(&mut self, adapter: &Adapter, scratch: &mut Scratch) -> libkdapl::Result<()> {
+    /// Registers the memory for a message of `length` bytes, or replaces scattered fragments.
+    fn prepare(
+        &mut self,
+        adapter: &Adapter,
+        scratch: &mut Scratch,
+        length: usize,
+    ) -> libkdapl::Result<()> {
         if self.bounce.is_some() {
             return Ok(());
         }
-        if !self.parts.is_scattered() {
-            let Adapter { ia, pz, .. } = adapter;
-            let sends = self.sends;
-            return self.parts.0.iter_mut().try_for_each(|part| part.register(ia, pz, sends));
+        if self.parts.is_scattered() {
+            return self.gather(adapter, scratch, length);
         }
-        let memory = scratch.take(adapter, self.parts.length())?;
+        let mut left = length;
+        for part in &mut self.parts.0 {
+            if left == 0 {
+                break;
+            }
+            left -= part.length().min(left);
+            part.register(&adapter.ia, &adapter.pz, self.sends)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the fragments by contiguous memory, for a message of `length` bytes.
+    fn gather(
+        &mut self,
+        adapter: &Adapter,
+        scratch: &mut Scratch,
+        length: usize,
+    ) -> libkdapl::Result<()> {
+        let memory = scratch.take(adapter, length)?;
         if self.sends {
-            self.parts.copy_to(memory.buffer(), 0, self.parts.length());
+            self.parts.copy_to(memory.buffer(), 0, length);
         }
         self.bounce = Some(memory);
         Ok(())
+    }
+
+    /// Returns the bytes of the message: of a receive, those that its peer has described.
+    fn message(&self) -> usize {
+        let described = self.remote.iter().map(|part| part.length as usize).sum();
+        match self.sends {
+            true => self.parts.length(),
+            false => self.parts.length().min(described),
+        }
     }
 
     /// Returns the memory for RDMA, which is registered.
     pub(super) fn for_rdma(&mut self) -> Parts {
         self.moved = true;
         match &self.bounce {
-            Some(memory) => Parts(vec![memory.part(0, self.parts.length())]),
+            Some(memory) => Parts(vec![memory.whole()]),
             None => self.parts.clone(),
         }
     }
@@ -171,21 +205,40 @@ impl Scratch {
 }
 
 impl DatHome {
-    /// Makes the memory of an operation that is longer than `limit` ready for RDMA.
+    /// Makes the memory of an operation that is longer than `limit` ready for RDMA, unless it is a
+    /// receive that may need much less contiguous memory.
     pub(crate) fn hold(&mut self, parts: Parts, sends: bool, limit: u64) -> libkdapl::Result<Held> {
         let mut held = Held { parts, sends, ..Held::default() };
-        if held.parts.length() as u64 > limit {
-            held.prepare(&self.adapter, &mut self.scratch)?;
+        let length = held.parts.length();
+        let early = sends || length <= EARLY || !held.parts.is_scattered();
+        // The engine refuses a longer send.
+        if early && (limit + 1..=LONGEST).contains(&(length as u64)) {
+            held.prepare(&self.adapter, &mut self.scratch, length)?;
         }
         Ok(held)
     }
 
-    /// Makes the memory of an operation ready for RDMA, unless it is.
-    pub(super) fn prepare(&mut self, op: OpId) -> libkdapl::Result<()> {
-        match self.held.get_mut(&op) {
-            Some(held) => held.prepare(&self.adapter, &mut self.scratch),
-            None => Ok(()),
-        }
+    /// Returns the memory of a transfer, which is ready for RDMA then, and that of the peer.
+    pub(super) fn for_transfer(&mut self, op: OpId) -> Option<(Parts, &[Descriptor])> {
+        let held = self.held.get_mut(&op)?;
+        held.prepare(&self.adapter, &mut self.scratch, held.message()).ok()?;
+        Some((held.for_rdma(), &held.remote))
+    }
+
+    /// Returns the memory of an operation with a message of `length` bytes, which is ready for
+    /// RDMA then.
+    pub(super) fn for_exposure(&mut self, op: OpId, length: usize) -> Option<Parts> {
+        let held = self.held.get_mut(&op)?;
+        held.prepare(&self.adapter, &mut self.scratch, length).ok()?;
+        Some(held.for_rdma())
+    }
+
+    /// Returns contiguous memory for a message of `length` bytes, in place of a receive's
+    /// fragments.
+    pub(super) fn for_exposure_in_one(&mut self, op: OpId, length: usize) -> Option<Parts> {
+        let held = self.held.get_mut(&op).filter(|held| held.bounce.is_none())?;
+        held.gather(&self.adapter, &mut self.scratch, length).ok()?;
+        Some(held.for_rdma())
     }
 
     /// Ends the use of an operation's memory. `actual` bytes were received, if it is a receive that

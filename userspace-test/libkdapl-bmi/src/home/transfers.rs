@@ -51,18 +51,16 @@ impl DatHome {
 
     /// Divides a range of a message into requests.
     fn pieces(&mut self, transfer: &Transfer) -> Option<Vec<Piece>> {
-        self.prepare(transfer.op).ok()?;
         let (writes, reads) = self.adapter.rdma_segments();
         let segments = match transfer.rdma {
             Rdma::Read => reads,
             Rdma::Write => writes,
         };
-        let held = self.held.get_mut(&transfer.op)?;
-        let parts = held.for_rdma();
+        let (parts, remote) = self.for_transfer(transfer.op)?;
         let lengths = parts.lengths();
         let to = transfer.to.min(transfer.from.saturating_add(LIST_BYTES));
         let (from, most) = (transfer.from, transfer.requests.min(LIST));
-        let pieces = Pieces::new(&lengths, &held.remote, from, to, segments as usize);
+        let pieces = Pieces::new(&lengths, remote, from, to, segments as usize);
         let pieces = pieces.take(most.into()).map(|piece| Piece {
             local: parts.segments(piece.fragment, piece.skip as usize, piece.length as usize),
             remote: Segment {

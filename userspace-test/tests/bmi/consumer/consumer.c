@@ -182,7 +182,7 @@ static void information(BMI_addr_t server)
 	int value = 0;
 
 	SAME(BMI_get_info(server, BMI_CHECK_MAXSIZE, &value), 0);
-	SAME(value, 0x7fffffff);
+	SAME(value, 512 << 20);
 	SAME(BMI_get_info(server, BMI_GET_UNEXP_SIZE, &value), 0);
 	SAME(value, 16384 - 48);
 	SAME(BMI_get_info(server, BMI_DROP_ADDR_QUERY, &value), 0);

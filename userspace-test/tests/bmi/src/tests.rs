@@ -10,6 +10,7 @@ mod forged;
 mod hostile;
 mod idle;
 mod loans;
+mod memory;
 mod pair;
 mod parts;
 mod random;

@@ -232,6 +232,7 @@ pub fn all() -> Vec<Test> {
         bmi::ends::TESTS,
         bmi::hostile::TESTS,
         bmi::kernel::TESTS,
+        bmi::receives::TESTS,
         bmi::scale::TESTS,
         bmi::tool::TESTS,
         dto_failure::TESTS,

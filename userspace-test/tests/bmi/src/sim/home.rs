@@ -20,6 +20,7 @@ use crate::bmi::engine::{
     Rdma,
     Source,
     Transfer,
+    Wanted,
     HEADER, //
 };
 use std::collections::HashMap;
@@ -67,7 +68,7 @@ pub enum Request {
     Disconnect(RailId, Close),
     Send(RailId, Cookie, Message),
     Rdma(RailId, Cookie, Vec<RdmaRequest>),
-    Expose(OpId, Rdma, u16),
+    Expose(OpId, Wanted),
     Withdraw(OpId),
 }
 
@@ -101,11 +102,17 @@ impl SimHome {
         &message[HEADER..]
     }
 
-    /// Exposes the fragments of an operation. Returns the number of descriptors.
-    pub fn expose_now(&mut self, op: OpId, rdma: Rdma, limit: u16) -> Option<u16> {
-        let fragments = self.buffers.get(&op).expect("buffers").lengths();
-        if self.no_exposure || fragments.len() > usize::from(limit) {
+    /// Exposes the fragments of an operation that a message has bytes in, or contiguous memory in
+    /// place of too many. Returns the number of descriptors.
+    pub fn expose_now(&mut self, op: OpId, wanted: Wanted) -> Option<u16> {
+        let Wanted { rdma, length, .. } = wanted;
+        let mut fragments = self.buffers.get(&op).expect("buffers").first(length);
+        let too_many = fragments.len() > usize::from(wanted.descriptors);
+        if self.no_exposure || too_many && rdma == Rdma::Read {
             return None;
+        }
+        if too_many {
+            fragments = vec![length];
         }
         let mut offset = 0;
         for length in &fragments {
@@ -223,8 +230,8 @@ impl Home for SimHome {
         }
     }
 
-    fn expose(&mut self, op: OpId, _: RailId, rdma: Rdma, descriptors: u16) {
-        self.requests.push(Request::Expose(op, rdma, descriptors));
+    fn expose(&mut self, op: OpId, _: RailId, wanted: Wanted) {
+        self.requests.push(Request::Expose(op, wanted));
     }
 
     fn withdraw(&mut self, op: OpId) {

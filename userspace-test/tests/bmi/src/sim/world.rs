@@ -21,8 +21,8 @@ use crate::bmi::engine::{
     OpId,
     PeerId,
     RailId,
-    Rdma,
-    Role, //
+    Role,
+    Wanted, //
 };
 use fastrand::Rng;
 use std::collections::{
@@ -34,7 +34,7 @@ use std::collections::{
 const PRIVATE_DATA: usize = 56;
 
 /// Operation whose memory is exposed, with these limits, or withdrawn.
-type Exposure = (OpId, Option<(Rdma, u16)>);
+type Exposure = (OpId, Option<Wanted>);
 
 /// All of the simulation.
 pub struct World {
@@ -250,12 +250,12 @@ impl World {
                 let packets = requests.into_iter().map(Packet::Rdma).collect();
                 self.transmit(node, rail, packets, cookie);
             }
-            Request::Expose(op, rdma, limit) => self.queue_memory(node, op, Some((rdma, limit))),
+            Request::Expose(op, wanted) => self.queue_memory(node, op, Some(wanted)),
             Request::Withdraw(op) => self.queue_memory(node, op, None),
         }
     }
 
-    fn queue_memory(&mut self, node: usize, op: OpId, expose: Option<(Rdma, u16)>) {
+    fn queue_memory(&mut self, node: usize, op: OpId, expose: Option<Wanted>) {
         self.memory[node].push_back((op, expose));
         self.steps.push(Step::Memory(node));
     }
@@ -266,8 +266,8 @@ impl World {
         };
         let Node { engine, home, .. } = &mut self.nodes[node];
         match expose {
-            Some((rdma, limit)) => {
-                let result = home.expose_now(op, rdma, limit).ok_or(Error::NoMemory);
+            Some(wanted) => {
+                let result = home.expose_now(op, wanted).ok_or(Error::NoMemory);
                 engine.exposed(home, op, result);
             }
             None => {

@@ -322,47 +322,6 @@ fn all_unexpected_messages_are_there_at_once() {
 }
 
 #[test]
-fn memory_is_exposed_during_transfers_only() {
-    for settings in [SMALL, PULL] {
-        let mut pair = Pair::new(13, settings);
-        let receive = pair.receive(SERVER, 1, 5000, 2);
-        pair.world.run();
-        assert!(
-            pair.world.nodes[SERVER].home.exposed.is_empty(),
-            "before a message"
-        );
-        let send = pair.send(CLIENT, 1, &pattern(1, 5000), 2);
-        let mut exposed = 0;
-        while pair.world.step() {
-            let nodes = pair.world.nodes.iter();
-            exposed += nodes.map(|node| node.home.exposed.len()).sum::<usize>();
-        }
-        assert!(exposed > 0);
-        assert_eq!(pair.error_of(SERVER, receive), None);
-        assert_eq!(pair.error_of(CLIENT, send), None);
-        assert!(pair
-            .world
-            .nodes
-            .iter()
-            .all(|node| node.home.exposed.is_empty()));
-    }
-}
-
-#[test]
-fn without_memory_to_expose_a_receive_fails_and_a_send_is_pushed() {
-    let mut pair = Pair::new(14, PULL);
-    pair.world.nodes[CLIENT].home.no_exposure = true;
-    pair.transfer(CLIENT, 1, 5000, (2, 2));
-    pair.world.nodes[SERVER].home.no_exposure = true;
-    let receive = pair.receive(SERVER, 1, 5000, 1);
-    let send = pair.send(CLIENT, 1, &pattern(1, 5000), 1);
-    pair.world.run();
-    assert_eq!(pair.error_of(SERVER, receive), Some(Error::NoMemory));
-    assert_eq!(pair.error_of(CLIENT, send), Some(Error::NoMemory));
-    pair.transfer(SERVER, 1, 100, (1, 1));
-}
-
-#[test]
 fn tens_of_thousands_of_operations() {
     let mut pair = Pair::new(15, SMALL);
     let count = 20_000;
