@@ -185,7 +185,8 @@ int BMI_finalize(void);
 int BMI_open_context(bmi_context_id *context_id);
 /*
  * Cancels the operations of a context, and returns when nothing accesses their memory any more: up
- * to six seconds later if a peer does not answer.
+ * to six seconds later if a peer does not answer. Calls of other threads that wait for results of
+ * the context return -BMI_EINVAL.
  */
 void BMI_close_context(bmi_context_id context_id);
 

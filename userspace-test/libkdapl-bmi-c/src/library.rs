@@ -77,10 +77,13 @@ impl Library {
         Ok(free as i64)
     }
 
+    /// Closes a context. Calls of other threads with it end with an error.
     pub fn close_context(&self, number: i64) {
         let place = usize::try_from(number).ok().filter(|place| *place < CONTEXTS);
         let context = place.and_then(|place| locked(&self.contexts)[place].take());
-        drop(context);
+        if let Some(context) = context {
+            context.close();
+        }
     }
 
     pub fn context(&self, number: i64) -> Outcome<Arc<Context>> {

@@ -8,6 +8,7 @@ use crate::instance::{Peer, Shared};
 use crate::memory::Part;
 use crate::state::State;
 use crate::wait::{lock, UNEXPECTED_PLACE};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,19 +56,58 @@ impl From<engine::Completion> for Completion {
 
 /// A context, to which results of operations belong. Any number of threads can wait for them.
 ///
-/// Dropping it cancels its operations, discards their results, and waits until nothing accesses
-/// their memory any more: at once if the peers answer, otherwise up to
-/// [`patience`](crate::Options::patience) and the time of a tick.
+/// Dropping it [closes](Self::close) it. Calls on a closed context fail with [`Failure::Invalid`].
 #[derive(Debug)]
 pub struct Context {
     shared: Arc<Shared>,
     number: u8,
+    /// Changes under the lock of the instance. The number may be that of another context then.
+    closed: AtomicBool,
 }
 
 impl Context {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
         let number = lock(&shared.state).0.engine.open_context().ok_or(Error::Contexts)?;
-        Ok(Self { shared: shared.clone(), number })
+        Ok(Self { shared: shared.clone(), number, closed: AtomicBool::new(false) })
+    }
+
+    /// Cancels the operations, discards their results, and waits until nothing accesses their
+    /// memory any more: at once if the peers answer, otherwise up to
+    /// [`patience`](crate::Options::patience) and the time of a tick. Waits of other threads for
+    /// results of the context fail.
+    pub fn close(&self) {
+        let mut guard = lock(&self.shared.state);
+        if self.closed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        guard.0.home.wakes |= 1 << self.number;
+        guard.0.close_context(self.number);
+        self.shared.announce(&mut guard);
+        drop(guard);
+        let ended = |state: &mut State| (!state.is_closing(self.number)).then_some(());
+        // An error is that of the events, without which nothing ends any more.
+        let _ = self.shared.wait(UNEXPECTED_PLACE, None, ended);
+    }
+
+    /// Checks that the context is open. The caller holds the lock of the instance.
+    fn check(&self) -> Result<()> {
+        match self.closed.load(Ordering::Relaxed) {
+            true => Err(Failure::Invalid.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until `take` returns a result, the time-out, or the close of the context.
+    fn wait_until<T>(
+        &self,
+        timeout: Option<Duration>,
+        mut take: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let taken = self.shared.wait(self.number.into(), timeout, |state| match self.check() {
+            Ok(()) => take(state).map(Ok),
+            Err(error) => Some(Err(error)),
+        });
+        taken?.transpose()
     }
 
     /// Posts a send of `parts` as one message. `user` is returned with the result.
@@ -114,6 +154,7 @@ impl Context {
             return Err(Failure::Invalid.into());
         }
         let mut guard = lock(&self.shared.state);
+        self.check()?;
         let posted = guard.0.post(post, Parts::new(parts), role != Role::Receive);
         self.shared.announce(&mut guard);
         posted.map(Op)
@@ -129,7 +170,7 @@ impl Context {
             return Ok(Vec::new());
         }
         let number = self.number;
-        let first = self.shared.wait(number.into(), timeout, |state| {
+        let first = self.wait_until(timeout, |state| {
             let mut taken = Vec::new();
             while taken.len() < most {
                 match state.test_context(number) {
@@ -149,7 +190,7 @@ impl Context {
     /// Those of [`wait`](Self::wait).
     pub fn wait_for(&self, op: Op, timeout: Option<Duration>) -> Result<Option<Completion>> {
         let number = self.number;
-        let taken = self.shared.wait(number.into(), timeout, |state| {
+        let taken = self.wait_until(timeout, |state| {
             let exists = state.engine.context_of(op.0) == Some(number);
             let done = state.test(op.0, number);
             (done.is_some() || !exists).then_some(done)
@@ -164,7 +205,7 @@ impl Context {
     /// Those of [`wait`](Self::wait).
     pub fn wait_for_some(&self, ops: &[Op], timeout: Option<Duration>) -> Result<Vec<Completion>> {
         let number = self.number;
-        let taken = self.shared.wait(number.into(), timeout, |state| {
+        let taken = self.wait_until(timeout, |state| {
             let done = ops.iter().filter_map(|op| state.test(op.0, number));
             let done: Vec<_> = done.collect();
             (!done.is_empty()).then_some(done)
@@ -176,13 +217,15 @@ impl Context {
     #[must_use]
     pub fn take_successful(&self, op: Op) -> Option<Completion> {
         let mut guard = lock(&self.shared.state);
+        self.check().ok()?;
         guard.0.test_successful(op.0, self.number)
     }
 
     /// Returns whether an operation belongs to this context and was not taken.
     #[must_use]
     pub fn has(&self, op: Op) -> bool {
-        lock(&self.shared.state).0.engine.context_of(op.0) == Some(self.number)
+        let guard = lock(&self.shared.state);
+        self.check().is_ok() && guard.0.engine.context_of(op.0) == Some(self.number)
     }
 
     /// Cancels an operation, which has to be taken nevertheless. It completes with
@@ -191,7 +234,7 @@ impl Context {
     pub fn cancel(&self, op: Op) {
         let mut guard = lock(&self.shared.state);
         let (state, _) = &mut *guard;
-        if state.engine.context_of(op.0) != Some(self.number) {
+        if self.check().is_err() || state.engine.context_of(op.0) != Some(self.number) {
             return;
         }
         state.engine.cancel(&mut state.home, op.0);
@@ -202,12 +245,6 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let mut guard = lock(&self.shared.state);
-        guard.0.close_context(self.number);
-        self.shared.announce(&mut guard);
-        drop(guard);
-        let ended = |state: &mut State| (!state.is_closing(self.number)).then_some(());
-        // An error is that of the events, without which nothing ends any more.
-        let _ = self.shared.wait(UNEXPECTED_PLACE, None, ended);
+        self.close();
     }
 }

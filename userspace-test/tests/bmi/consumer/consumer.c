@@ -6,6 +6,7 @@
  * the line and the values of the first check that fails.
  */
 #include <bmi/bmi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,6 +261,39 @@ static void results(BMI_addr_t server)
 	SAME(BMI_testcontext(4, out, &count, errors, NULL, NULL, 0, context + 1), -BMI_EINVAL);
 }
 
+static void *test_other(void *other)
+{
+	bmi_op_id_t id;
+	int count = -1;
+	int ret = BMI_testcontext(1, &id, &count, NULL, NULL, NULL, -1, *(bmi_context_id *)other);
+
+	SAME(ret, -BMI_EINVAL);
+	SAME(count, 0);
+	return NULL;
+}
+
+/* Contexts that are closed while another thread waits for their results. */
+static void close_beside_test(BMI_addr_t server)
+{
+	static char bytes[100];
+	bmi_context_id other;
+	bmi_op_id_t id;
+	pthread_t thread;
+
+	for (int i = 0; i < 5; i++) {
+		SAME(BMI_open_context(&other), 0);
+		/* No message has this tag. */
+		SAME(BMI_post_recv(&id, server, bytes, sizeof(bytes), NULL, BMI_EXT_ALLOC, 200,
+				   NULL, other, NULL), 0);
+		SAME(pthread_create(&thread, NULL, test_other, &other), 0);
+		/* Mostly, the thread is in the call then. The result is the same before it. */
+		usleep(20000);
+		BMI_close_context(other);
+		SAME(pthread_join(thread, NULL), 0);
+	}
+	SAME(BMI_test(id, NULL, NULL, NULL, NULL, 0, other), -BMI_EINVAL);
+}
+
 static void run_client(const char *address)
 {
 	static char bytes[LONG_SIZE], back[LONG_SIZE];
@@ -290,6 +324,7 @@ static void run_client(const char *address)
 	lists(server, bytes);
 	send_message(server, bytes, 100, 7);
 	results(server);
+	close_beside_test(server);
 	say(server, "goodbye", 8);
 	/* The server is gone soon. */
 	posted = BMI_post_recv(&id, server, back, 1, NULL, BMI_EXT_ALLOC, 9, (void *)77, context,

@@ -29,6 +29,7 @@ tests! {
     woken_by_others, 60, "A thread that waits for a BMI result is woken by a cancel or a post of another";
     #[Transport]
     context_dropped, 60, "A BMI context that is dropped ends its operations, and can be opened again";
+    context_closed, 60, "A BMI context that is closed ends the waits of other threads, and no other context gets them";
 }
 
 /// Options with which silence is noticed soon.
@@ -295,4 +296,36 @@ fn context_dropped(context: &Context) -> Result<()> {
     }
     drop(contexts);
     client.bmi.open_context().map(drop).map_err(Into::into)
+}
+
+fn context_closed(context: &Context) -> Result<()> {
+    let sides = Sides::open(context, &Options::default())?;
+    sides.greet()?;
+    let client = &sides.client;
+    let invalid = |result: libkdapl_bmi::Result<()>| match result {
+        Err(libkdapl_bmi::Error::Post(Failure::Invalid)) => Ok(()),
+        other => anyhow::bail!("a call on a closed context: {other:?}"),
+    };
+    let memory = client.bmi.alloc(100)?;
+    for _ in 0..5 {
+        let other = client.bmi.open_context()?;
+        let receive = other.receive(&sides.peer, 100, &[memory.whole()], 0)?;
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| other.wait(1, None).map(drop));
+            std::thread::sleep(context.scaled(Duration::from_millis(10)));
+            other.close();
+            invalid(waiter.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))?)
+        })?;
+        // Another context has the number now.
+        let next = client.bmi.open_context()?;
+        let posted = next.receive(&sides.peer, 100, &[memory.whole()], 0)?;
+        next.cancel(posted);
+        invalid(other.wait(1, None).map(drop))?;
+        invalid(other.receive(&sides.peer, 100, &[memory.whole()], 0).map(drop))?;
+        ensure!(!other.has(receive) && !other.has(posted), "a closed context has an operation");
+        other.close();
+        let taken = next.wait(1, Some(context.patience()))?;
+        same("results of the next context", taken.len(), 1)?;
+    }
+    Ok(())
 }
