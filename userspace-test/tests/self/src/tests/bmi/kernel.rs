@@ -4,7 +4,7 @@
 
 use super::super::kernel::{device, Loaded};
 use super::super::tests;
-use super::{address, bytes, long, Side};
+use super::{address, bytes, long, long_messages_arrive, Side};
 use crate::context::Context;
 use crate::expect::{fails_saying, same};
 use anyhow::{ensure, Context as _, Result};
@@ -23,6 +23,8 @@ tests! {
     client_gone, 60, "kdapl_bmi.ko forgets a process that ends amid its messages, and serves others";
     #[Transport]
     nobody_listens, 60, "kdapl_bmi.ko fails with ECONNREFUSED if nobody listens";
+    #[Long, Transport]
+    calls, 120, "The calls of kdapl_bmi.ko refuse wrong arguments, and move lists of 1,100 fragments and 16 MiB";
     unloads, 60, "kdapl_bmi.ko ends with messages in flight";
 }
 
@@ -189,6 +191,14 @@ fn client_gone(context: &Context) -> Result<()> {
 fn nobody_listens(context: &Context) -> Result<()> {
     let bmi = load_bmi(context)?;
     fails_saying("Connection refused", load(context, &format!("peer={}", address(context))))?;
+    bmi.unload()
+}
+
+fn calls(context: &Context) -> Result<()> {
+    long_messages_arrive(context)?;
+    let bmi = load_bmi(context)?;
+    let parameters = format!("adapter={} listen={}", device(context)?, address(context));
+    Loaded::new("kdapl_bmi_calls", &parameters)?.unload()?;
     bmi.unload()
 }
 
