@@ -29,8 +29,8 @@ impl<S: Storage> Engine<S> {
     /// [`start`](Self::start).
     ///
     /// Errors: `Invalid`, also for a stale peer; `TooLong` for a message longer than allowed;
-    /// `NoMemory` if the storage has to grow; `NotConnected` if only the peer can connect, and no message for a
-    /// receive is left.
+    /// `NoMemory` if the storage has to grow; `NotConnected` if only the peer can connect, and no
+    /// message for a receive is left.
     pub(crate) fn post(&mut self, post: Post) -> Result<OpId, Error> {
         self.check(&post)?;
         let kept = post.role == Role::Receive && self.find_arrival(post.peer, post.tag).is_some();

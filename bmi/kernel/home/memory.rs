@@ -31,8 +31,8 @@ const MANY: usize = 4;
 /// Average bytes of such short fragments.
 const SHORT: usize = 16 * 1024;
 
-/// Bytes of a receive up to which its memory is made ready before its message has come, and thus for
-/// its whole length.
+/// Bytes of a receive up to which its memory is made ready before its message has come, and thus
+/// for its whole length.
 const EARLY: u64 = 8 << 20;
 
 /// Fragment of a message, which is not empty.

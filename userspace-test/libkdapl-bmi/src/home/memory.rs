@@ -13,8 +13,8 @@ const MANY: usize = 4;
 /// Average bytes of such short fragments.
 const SHORT: usize = 16 * 1024;
 
-/// Bytes of a receive up to which it gets contiguous memory before its message has come, and thus for
-/// its whole length.
+/// Bytes of a receive up to which it gets contiguous memory before its message has come, and thus
+/// for its whole length.
 const EARLY: usize = 8 << 20;
 
 /// Contiguous buffers that are kept for later operations, and their bytes.
