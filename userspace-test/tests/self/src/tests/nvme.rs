@@ -9,11 +9,14 @@ use anyhow::{Context as _, Result};
 
 pub mod connect;
 pub mod ends;
+mod fake;
+mod fake_data;
 pub mod host;
 pub mod host_ends;
 pub mod host_hostile;
 pub mod host_io;
 pub mod host_link;
+pub mod host_unanswered;
 pub mod hostile;
 pub mod io;
 pub mod link;
