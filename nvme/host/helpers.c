@@ -200,6 +200,12 @@ void kdapl_nvme_timed_out(struct request *rq)
 	nvmf_complete_timed_out_request(rq);
 }
 
+/* An inline function that does nothing without CONFIG_NVME_HOST_AUTH. */
+void kdapl_nvme_auth_stop(struct nvme_ctrl *ctrl)
+{
+	nvme_auth_stop(ctrl);
+}
+
 void kdapl_nvme_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result)
 {
 	union nvme_result value = { .u64 = cpu_to_le64(result) };

@@ -57,6 +57,7 @@ bool kdapl_nvme_try_complete(struct request *rq, u16 status, u64 result);
 void kdapl_nvme_fail_path(struct request *rq);
 void kdapl_nvme_timed_out(struct request *rq);
 void kdapl_nvme_reconnected(struct nvme_ctrl *ctrl);
+void kdapl_nvme_auth_stop(struct nvme_ctrl *ctrl);
 void kdapl_nvme_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result);
 
 #endif

@@ -63,7 +63,7 @@ calls! {
     /// Stops keep-alive commands.
     stop_keep_alive = nvme_stop_keep_alive;
     /// Stops an authentication that is in progress.
-    stop_authentication = nvme_auth_stop;
+    stop_authentication = kdapl_nvme_auth_stop;
 }
 
 impl<T: Transport> Controller<T> {
