@@ -125,7 +125,7 @@ impl Queue {
         self.end.receive(64 * slot, 64, slot as u64)
     }
 
-    /// Sends a response from a slot.
+    /// Sends a response from a slot. The cookie of the send is the command's identifier.
     pub(super) fn respond(&self, slot: usize, id: u16, status: u16, result: u64) -> Result<()> {
         let mut response = [0; 16];
         response[..8].copy_from_slice(&result.to_le_bytes());
@@ -133,7 +133,7 @@ impl Queue {
         response[14..].copy_from_slice(&(status << 1).to_le_bytes());
         let place = RESPONSES + 16 * slot;
         self.end.lmr.buffer().write(place, &response);
-        self.end.send(place, response.len(), 0)
+        self.end.send(place, response.len(), id.into())
     }
 
     /// Writes bytes to the host's memory.
@@ -145,8 +145,8 @@ impl Queue {
         Ok(self.end.ep.post_rdma_write(&segment, to, 0, CompletionFlags::default())?)
     }
 
-    /// Writes bytes to the host's memory from the slot of a command, and returns whether they have
-    /// arrived. Other events are lost.
+    /// Writes bytes to the host's memory from the slot of a command, and returns the status of that.
+    /// Other events are lost.
     pub(super) fn try_fill(
         &self,
         context: &Context,

@@ -2,6 +2,7 @@
 //! Hostile targets of our host: processes that speak NVMe/RDMA over kDAPL, and break its rules. The
 //! host reports that it is not connected, and a good connection beside does not notice.
 
+use super::fake::{serve, Command, Queue, Reaction, ASYNC_EVENT, CONTENT, RECEIVES, SET_FEATURES};
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, done, failed_with, same};
@@ -11,7 +12,9 @@ use crate::tests::tests;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Ia};
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
+use std::time::Duration;
 
 tests! { #![Nvme]
     rejected, 120, "A target that rejects our host says why";
@@ -20,6 +23,7 @@ tests! { #![Nvme]
     vanishes, 120, "A target that disconnects instead of an answer is given up";
     unknown_command, 120, "A response for an unknown command is reported, and ends no other one";
     event_without_command, 120, "A response for the command for asynchronous events that was not sent is reported";
+    event_overtakes, 120, "An asynchronous event that overtakes the completion of its command's send is handled, and the next command sent";
     answers_twice, 120, "A second response for a command is reported";
     short_response, 120, "A response that is too short is reported";
     foreign_key, 120, "A response that invalidates a key that does not exist ends the connection";
@@ -186,6 +190,70 @@ fn event_without_command(context: &Context) -> Result<()> {
         fake.respond(context, 31, 0, 16)?;
         end_of(context, &fake)
     })
+}
+
+/// Command identifier of our host's command for asynchronous events.
+const EVENT_ID: u16 = 31;
+
+/// Result of that command: the namespaces have changed.
+const NAMESPACES_CHANGED: u64 = 0x04_0002;
+
+/// Feature that selects asynchronous events.
+const EVENTS: u32 = 0x0b;
+
+/// Returns how often a message of this machine has found no receive.
+fn retries(context: &Context) -> Result<u64> {
+    let device = &context.server.device;
+    let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/rcvd_rnr_err");
+    Ok(fs::read_to_string(&file).with_context(|| file)?.trim().parse()?)
+}
+
+/// Answers the command that selects asynchronous events, and sends one before there is a receive
+/// for the host's next command, so that its send cannot be complete.
+fn overtake(context: &Context, queue: &Queue, command: &Command) -> Result<()> {
+    queue.carry_out(command)?;
+    let before = retries(context)?;
+    context.until("the host sends a command", || Ok(retries(context)? > before))?;
+    // The first command need not be the one for events, which the host sends meanwhile.
+    thread::sleep(context.scaled(Duration::from_millis(50)));
+    queue.respond(RECEIVES - 1, EVENT_ID, 0, NAMESPACES_CHANGED)?;
+    // It has arrived before the host's command finds a receive.
+    let is_sent = |event: &Event| match event {
+        Event::Dto(dto) => dto.operation == DtoOperation::Send && dto.cookie == u64::from(EVENT_ID),
+        _ => false,
+    };
+    while !is_sent(&context.next(&queue.end.recv)?) {}
+    Ok(())
+}
+
+/// The admin queue of the controller has one receive at a time.
+fn event_overtakes(context: &Context) -> Result<()> {
+    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let log = KernelLog::from_now()?;
+    let commands = AtomicUsize::new(0);
+    let hook = |context: &Context, queue: &Queue, command: &Command| {
+        match (queue.number, command.opcode()) {
+            (0, ASYNC_EVENT) => {
+                commands.fetch_add(1, SeqCst);
+            }
+            (0, SET_FEATURES) if command.number(40) == EVENTS => {
+                overtake(context, queue, command)?;
+                return Ok(Reaction::Done);
+            }
+            _ => {}
+        }
+        Ok(Reaction::Usual)
+    };
+    serve(context, 1, &hook, |port| {
+        let options = format!("traddr={},trsvcid={port},nqn={NQN}", target.address);
+        let controller = target.connect_by(&format!("{options},nr_io_queues=1"))?;
+        context.until("the next command for events", || Ok(commands.load(SeqCst) == 2))?;
+        same("byte", controller.disk(context)?.read(0, 512)?[0], CONTENT)?;
+        same("state", controller.attribute("state")?.as_str(), "live")
+    })?;
+    let text = log.rest()?;
+    ensure!(!text.contains("error recovery"), "the connection was lost:\n{text}");
+    Ok(())
 }
 
 fn answers_twice(context: &Context) -> Result<()> {
