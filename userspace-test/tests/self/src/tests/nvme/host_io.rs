@@ -14,6 +14,7 @@ tests! { #![Nvme]
     vectors, 120, "Our host moves vectors of pieces that begin and end within pages";
     discard_and_flush, 120, "Our host discards blocks, which read as zeros, and a flush is answered";
     verified, 600, "fio verifies random blocks of our host with checksums, with 32 of them outstanding";
+    gigabyte, 2400, "fio verifies a gigabyte of our host with checksums";
     depths, 300, "Each depth of a queue of our host works, with more blocks outstanding than it has";
     file_system, 300, "A file tree on ext4 is the same after our host has connected again";
 }
@@ -83,6 +84,10 @@ fn discard_and_flush(context: &Context) -> Result<()> {
 
 fn verified(context: &Context) -> Result<()> {
     io::verify(context, &Pair::OF_OUR_HOST, context.count(16 << 10))
+}
+
+fn gigabyte(context: &Context) -> Result<()> {
+    io::verify_gigabyte(context, &Pair::OF_OUR_HOST)
 }
 
 fn depths(context: &Context) -> Result<()> {

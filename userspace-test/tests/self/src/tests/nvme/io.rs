@@ -16,6 +16,7 @@ tests! { #![Nvme]
     in_capsule, 300, "Writes of all sizes arrive with any size of in-capsule data";
     discard_and_flush, 120, "Discarded blocks read as zeros, and a flush is answered";
     verified, 600, "fio verifies random blocks with checksums, with 32 of them outstanding";
+    gigabyte, 1200, "fio verifies a gigabyte with checksums";
     file_system, 300, "A file tree on ext4 is the same after the host has connected again";
     depths, 300, "Each depth of a queue works, with more blocks outstanding than it has";
 }
@@ -121,6 +122,25 @@ pub(super) fn verify(context: &Context, pairs: &[Pair], kilobytes: u64) -> Resul
         let size = format!("--size={kilobytes}k");
         fio(&path, &[&size, "--bs=4k", "--iodepth=32"])?;
         fio(&path, &[&size, "--bsrange=512-1m", "--iodepth=8"])
+    })
+}
+
+fn gigabyte(context: &Context) -> Result<()> {
+    verify_gigabyte(context, &STOCK_HOST)
+}
+
+/// Lets fio verify a gigabyte of each pair, in whole disks, or so much less as the effort says. A
+/// slow kernel changes the time only.
+pub(super) fn verify_gigabyte(context: &Context, pairs: &[Pair]) -> Result<()> {
+    let disks = (1 << 30) / (MEGABYTES << 20);
+    let rounds = (disks as f64 * context.settings.effort).max(1.0) as usize;
+    let size = format!("--size={MEGABYTES}m");
+    // Each round writes other bytes in another order.
+    let options = [&size, "--bsrange=4k-1m", "--iodepth=16", "--randrepeat=0"];
+    each(context, pairs, PortSettings::default(), |target| {
+        let controller = target.connect("")?;
+        let path = controller.disk_path(context.patience())?;
+        (0..rounds).try_for_each(|_| fio(&path, &options))
     })
 }
 
