@@ -145,8 +145,8 @@ impl Queue {
         Ok(self.end.ep.post_rdma_write(&segment, to, 0, CompletionFlags::default())?)
     }
 
-    /// Writes bytes to the host's memory from the slot of a command, and returns the status of that.
-    /// Other events are lost.
+    /// Writes bytes to the host's memory from the slot of a command, and returns the status of the
+    /// write. Other events are lost.
     pub(super) fn try_fill(
         &self,
         context: &Context,
