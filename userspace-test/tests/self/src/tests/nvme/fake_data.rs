@@ -78,7 +78,7 @@ pub(super) fn property(offset: u32, settings: u32) -> u64 {
     const IS_SHUT_DOWN: u64 = 2 << 2;
     match offset {
         // MQES, CQR, TO in units of 500 ms, and the NVM command set.
-        CAP => LAST_ENTRY | 1 << 16 | 20 << 24 | 1 << 37,
+        CAP => LAST_ENTRY | (1 << 16) | (20 << 24) | (1 << 37),
         VS => VERSION.into(),
         CC => settings.into(),
         CSTS => {
