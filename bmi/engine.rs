@@ -22,11 +22,12 @@
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
 //! | `home.rs` | what the home does for the engine |
-//! | `table.rs`, `ranges.rs`, `pieces.rs`, `wire.rs` | parts that do not depend on the engine |
+//! | `table.rs`, `ranges.rs`, `pieces.rs`, `binds.rs`, `wire.rs` | parts that do not depend on the engine |
 
 mod accept;
 mod answers;
 mod arrive;
+mod binds;
 mod cancel;
 mod close;
 mod credit;

@@ -34,10 +34,6 @@ use kernel::{
     prelude::*, //
 };
 
-/// Parts of a send's memory up to which the receiver is asked to read them. Of more, the sender
-/// writes them: it needs no bind for that.
-const READ: usize = 4;
-
 /// RMRs that are kept for later operations.
 const KEPT: usize = 64;
 
@@ -233,30 +229,27 @@ impl KernelHome {
     }
 }
 
-/// Divides the memory of a message into binds of at most `longest` bytes. Returns `None` if they
+/// Returns the binds of a message's memory, of at most `longest` bytes each. Returns `None` if they
 /// are more than allowed.
 fn divide(parts: &Parts, wanted: Wanted, longest: usize) -> Option<KVec<Step>> {
-    let descriptors = usize::from(wanted.descriptors);
-    let (access, most) = match wanted.rdma {
-        Rdma::Read => (Access::Read, READ.min(descriptors)),
-        Rdma::Write => (Access::Write, descriptors),
+    let access = match wanted.rdma {
+        Rdma::Read => Access::Read,
+        Rdma::Write => Access::Write,
     };
-    let (mut left, mut binds) = (wanted.length as usize, KVec::new());
-    for (memory, start, length) in parts {
-        let end = left.min(*length);
-        left -= end;
-        for from in (0..end).step_by(longest) {
-            if binds.len() == most {
-                return None;
-            }
-            let bind = Step::Bind {
-                memory: memory.clone(),
-                offset: start + from,
-                length: (end - from).min(longest),
-                access,
-            };
-            binds.push(bind, GFP_KERNEL).ok()?;
+    let lengths = parts.iter().map(|(_, _, length)| *length);
+    let mut binds = KVec::new();
+    for range in wanted.divide(lengths, longest) {
+        if binds.len() == wanted.most_binds() {
+            return None;
         }
+        let (memory, start, _) = parts.get(range.fragment)?;
+        let bind = Step::Bind {
+            memory: memory.clone(),
+            offset: start + range.offset,
+            length: range.length,
+            access,
+        };
+        binds.push(bind, GFP_KERNEL).ok()?;
     }
     Some(binds)
 }

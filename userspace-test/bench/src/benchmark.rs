@@ -88,12 +88,6 @@ pub const ALL: &[Benchmark] = &[
         run: tenant::run,
     },
     Benchmark {
-        name: "preposted",
-        about: "longest connection beside Endpoints with 16,384 receives, compared with alone",
-        processors: &[1],
-        run: preposted::run,
-    },
-    Benchmark {
         name: "memory",
         about: "memory of an EVD and of an event, and allocations",
         processors: &[1],
@@ -110,6 +104,12 @@ pub const ALL: &[Benchmark] = &[
         about: "longest call on a CNO that a million EVDs trigger",
         processors: &[1],
         run: crowd::run,
+    },
+    Benchmark {
+        name: "preposted",
+        about: "longest connection beside Endpoints with 16,384 receives, compared with alone",
+        processors: &[1],
+        run: preposted::run,
     },
     Benchmark {
         name: "kernel-ping",

@@ -11,9 +11,9 @@
 use crate::benchmark::Sink;
 use crate::ends::{Ends, PATIENCE};
 use crate::sample::Sample;
-use anyhow::{ensure, Context, Result};
+use crate::times::Times;
+use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Cno, Evd, EvdFlags};
-use std::time::{Duration, Instant};
 
 const EVDS: usize = 1_000_000;
 /// Number of calls of each type that are measured at the end.
@@ -22,27 +22,6 @@ const CALLS: usize = 4_096;
 const LIMIT_US: f64 = 100.0;
 /// Number of calls to add an EVD that may grow the table: it doubles.
 const GROWTHS: usize = 24;
-
-/// Times of calls of one type.
-#[derive(Default)]
-struct Times(Vec<Duration>);
-
-impl Times {
-    /// Makes a call and keeps its time.
-    fn call<T>(&mut self, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        let start = Instant::now();
-        let result = call()?;
-        self.0.push(start.elapsed());
-        Ok(result)
-    }
-
-    /// Returns the longest time in microseconds, without the `but` longest ones.
-    fn longest(mut self, but: usize) -> Result<f64> {
-        self.0.sort_unstable();
-        let position = self.0.len().checked_sub(but + 1).context("too few calls")?;
-        Ok(self.0[position].as_secs_f64() * 1e6)
-    }
-}
 
 /// Adds all EVDs to the CNO. Returns them, and the times of the calls.
 fn fill(ends: &Ends, cno: &Cno) -> Result<(Vec<Evd>, Times)> {

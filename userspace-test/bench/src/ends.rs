@@ -58,15 +58,13 @@ impl Ends {
 
     /// Creates an endpoint whose receives report to `recv`, and whose connection reports to
     /// `connection`.
-    fn ep(&self, recv: &Evd, connection: &Evd, receives: u32, requests: u32) -> Result<Ep> {
-        let attr =
-            EpAttr { max_recv_dtos: receives, max_request_dtos: requests, ..Default::default() };
+    pub fn ep(&self, recv: &Evd, connection: &Evd, attr: EpAttr) -> Result<Ep> {
         Ok(self.ia.create_ep(&self.pz, recv, &self.sent, connection, Some(attr))?)
     }
 
     /// Creates an endpoint for connection tests.
     pub fn bare_ep(&self, connection: &Evd) -> Result<Ep> {
-        self.ep(&self.unused, connection, 1, WINDOW)
+        self.ep(&self.unused, connection, queues(1, WINDOW))
     }
 
     /// Creates two connected endpoints. Messages for the receiver arrive on `recv`.
@@ -78,8 +76,8 @@ impl Ends {
     pub fn pair_with(&self, recv: &Evd, receives: u32, requests: u32) -> Result<Pair> {
         // Discard events from the end of earlier pairs.
         while self.connected.dequeue().is_ok() {}
-        let sender = self.ep(&self.unused, &self.connected, 1, requests)?;
-        let receiver = self.ep(recv, &self.connected, receives, requests)?;
+        let sender = self.ep(&self.unused, &self.connected, queues(1, requests))?;
+        let receiver = self.ep(recv, &self.connected, queues(receives, requests))?;
         self.connect(&sender)?;
         self.accept(&receiver)?;
         for _ in 0..2 {
@@ -133,6 +131,11 @@ impl Ends {
         }
         Ok(())
     }
+}
+
+/// Returns the attributes of an endpoint with so many receives and requests.
+fn queues(receives: u32, requests: u32) -> EpAttr {
+    EpAttr { max_recv_dtos: receives, max_request_dtos: requests, ..Default::default() }
 }
 
 /// Accepts a request.

@@ -25,6 +25,7 @@ mod scale;
 mod side;
 mod strace;
 mod tenant;
+mod times;
 mod transfer;
 mod udapl;
 mod uring;

@@ -8,10 +8,9 @@
 use crate::benchmark::Sink;
 use crate::ends::{answer, established, Ends, PATIENCE};
 use crate::sample::Sample;
+use crate::times::Times;
 use anyhow::{anyhow, Result};
-use libkdapl::{CompletionFlags, Ep, EpAttr, EpConfig, Evd, EvdFlags};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use libkdapl::{CompletionFlags, Ep, EpAttr, Evd, EvdFlags};
 
 /// Receives of a large Endpoint, and segments of each. Soft-RoCE allows no more.
 const RECEIVES: u32 = 16_384;
@@ -34,22 +33,12 @@ struct Large {
 
 impl Large {
     fn new(ends: &Ends) -> Result<Self> {
-        let pz = ends.ia.create_pz()?;
         let recv = ends.ia.create_evd(EvdFlags::DTO, RECEIVES as i32)?;
         let connect = ends.ia.create_evd(EvdFlags::CONNECTION, 8)?;
         let attr =
             EpAttr { max_recv_dtos: RECEIVES, max_recv_iov: SEGMENTS as u32, ..EpAttr::default() };
-        let ep = ends.ia.create_ep_with(&EpConfig {
-            pz: Some(&pz),
-            recv: Some(&recv),
-            request: Some(&ends.sent),
-            connect: Some(&connect),
-            attr: Some(attr),
-            ..EpConfig::default()
-        })?;
-        let buffer = libkdapl::Buffer::new(SEGMENTS)?;
-        let lmr = ends.ia.register(&pz, buffer, libkdapl::Privileges::ALL)?;
-        let segments: Vec<_> = (0..SEGMENTS).map(|byte| lmr.segment(byte, 1)).collect();
+        let ep = ends.ep(&recv, &connect, attr)?;
+        let segments: Vec<_> = (0..SEGMENTS).map(|byte| ends.lmr.segment(byte, 1)).collect();
         for cookie in 0..RECEIVES {
             ep.post_recv(&segments, cookie.into(), CompletionFlags::default())?;
         }
@@ -77,48 +66,33 @@ fn connect_large(ends: &Ends, large: &[Large], requests: &Evd) -> Result<Vec<Ep>
     Ok(small)
 }
 
-/// Returns the time of a small connection.
-fn connect_small(ends: &Ends, recv: &Evd) -> Result<Duration> {
-    let start = Instant::now();
-    ends.pair(recv, 1)?;
-    Ok(start.elapsed())
-}
-
-/// Returns the longest of some times in microseconds.
-fn longest(times: &[Duration]) -> f64 {
-    times.iter().max().map_or(0.0, |time| time.as_secs_f64() * 1e6)
+/// Connects two small Endpoints.
+fn connect_small(ends: &Ends, recv: &Evd, times: &mut Times) -> Result<()> {
+    times.call(|| ends.pair(recv, 1)).map(drop)
 }
 
 pub fn run(sink: Sink<'_>) -> Result<()> {
     let ends = Ends::open()?;
     let recv = ends.ia.create_evd(EvdFlags::DTO, 8)?;
-    let alone = (0..ALONE).map(|_| connect_small(&ends, &recv)).collect::<Result<Vec<_>>>()?;
+    let (mut alone, mut beside) = (Times::default(), Times::default());
+    (0..ALONE).try_for_each(|_| connect_small(&ends, &recv, &mut alone))?;
     let requests = ends.ia.create_evd(EvdFlags::CR, 8)?;
     let _psp = ends.ia.create_psp(PORT, &requests)?;
     let large = (0..LARGE).map(|_| Large::new(&ends)).collect::<Result<Vec<_>>>()?;
-    let ended = AtomicBool::new(false);
-    let start = Instant::now();
-    let beside = std::thread::scope(|scope| -> Result<Vec<Duration>> {
-        let connecting = scope.spawn(|| {
-            let result = connect_large(&ends, &large, &requests);
-            ended.store(true, Ordering::Relaxed);
-            result
-        });
-        let mut times = Vec::new();
-        while !ended.load(Ordering::Relaxed) {
-            times.push(connect_small(&ends, &recv)?);
+    let _small = std::thread::scope(|scope| {
+        let connecting = scope.spawn(|| connect_large(&ends, &large, &requests));
+        while !connecting.is_finished() {
+            connect_small(&ends, &recv, &mut beside)?;
         }
-        let small = connecting.join().map_err(|_| anyhow!("the connecting thread panicked"))??;
-        drop(small);
-        Ok(times)
+        connecting.join().map_err(|_| anyhow!("the connecting thread panicked"))?
     })?;
-    eprintln!(
-        "kdapl-bench: preposted: {} small connections beside {LARGE} large ones in {:?}",
-        beside.len(),
-        start.elapsed()
-    );
-    let what = "longest connection, alone";
-    sink(Sample::alone("preposted", what, "us", longest(&alone), None))?;
-    let what = "longest connection beside 8 Endpoints with 16,384 receives of 32 segments";
-    sink(Sample::alone("preposted", what, "us", longest(&beside), Some(LIMIT_US)))
+    let count = beside.count();
+    eprintln!("kdapl-bench: preposted: {count} small connections beside {LARGE} large ones");
+    let mut tell = |what: &str, times: Times, limit| {
+        let what = format!("longest connection{what}");
+        sink(Sample::alone("preposted", &what, "us", times.longest(0)?, limit))
+    };
+    tell(", alone", alone, None)?;
+    let what = format!(" beside {LARGE} Endpoints with 16,384 receives of {SEGMENTS} segments");
+    tell(&what, beside, Some(LIMIT_US))
 }

@@ -8,12 +8,9 @@
 use super::binds::{Bind, Step};
 use super::{DatHome, Parts, Report};
 use crate::bmi::engine::{Error, OpId, RailId, Rdma, Wanted};
+use crate::memory::Part;
 use libkdapl::{Privileges, Rmr, Segment};
 use rustc_hash::FxHashMap;
-
-/// Parts of a send's memory up to which the receiver is asked to read them. Of more, the sender
-/// writes them: it needs no bind for that.
-const READ: usize = 4;
 
 /// Exposed memory of an operation.
 struct Exposure {
@@ -156,25 +153,21 @@ impl DatHome {
     }
 }
 
-/// Divides the memory of a message into binds of at most `longest` bytes. Returns `None` if they
+/// Returns the binds of a message's memory, of at most `longest` bytes each. Returns `None` if they
 /// are more than allowed.
 fn divide(parts: &Parts, wanted: Wanted, longest: usize) -> Option<Vec<Bind>> {
-    let descriptors = usize::from(wanted.descriptors);
-    let (privileges, most) = match wanted.rdma {
-        Rdma::Read => (Privileges::REMOTE_READ, READ.min(descriptors)),
-        Rdma::Write => (Privileges::REMOTE_WRITE, descriptors),
+    let privileges = match wanted.rdma {
+        Rdma::Read => Privileges::REMOTE_READ,
+        Rdma::Write => Privileges::REMOTE_WRITE,
     };
-    let (mut left, mut binds) = (wanted.length as usize, Vec::new());
-    for part in &parts.0 {
-        let end = part.length().min(left);
-        left -= end;
-        for from in (0..end).step_by(longest) {
-            if binds.len() == most {
-                return None;
-            }
-            let segment = part.segment(from, (end - from).min(longest))?;
-            binds.push(Bind { lmr: part.lmr()?.clone(), segment, privileges });
+    let mut binds = Vec::new();
+    for range in wanted.divide(parts.0.iter().map(Part::length), longest) {
+        if binds.len() == wanted.most_binds() {
+            return None;
         }
+        let part = &parts.0[range.fragment];
+        let segment = part.segment(range.offset, range.length)?;
+        binds.push(Bind { lmr: part.lmr()?.clone(), segment, privileges });
     }
     Some(binds)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Tables, ranges and pieces, compared with simpler models.
+//! Tables, ranges, pieces and binds, compared with simpler models.
 
 use crate::bmi::engine::{
     Descriptor,
@@ -9,7 +9,9 @@ use crate::bmi::engine::{
     List,
     Pieces,
     Ranges,
-    Table, //
+    Rdma,
+    Table,
+    Wanted, //
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -193,6 +195,39 @@ fn pieces_end_where_a_side_ends() {
         0,
         "addresses that wrap"
     );
+}
+
+proptest! {
+    #[test]
+    fn binds_cover_each_byte_of_a_message_once(
+        lengths in prop::collection::vec(0..20_usize, 0..8),
+        length in 0..100_u64,
+        longest in 1..9_usize,
+    ) {
+        let wanted = Wanted { rdma: Rdma::Write, length, descriptors: 0 };
+        let ranges: Vec<_> = wanted.divide(lengths.iter().copied(), longest).collect();
+        prop_assert!(ranges.iter().all(|range| (1..=longest).contains(&range.length)));
+        let bytes = lengths.iter().enumerate();
+        let bytes = bytes.flat_map(|(fragment, length)| (0..*length).map(move |at| (fragment, at)));
+        let bound = ranges.iter().flat_map(|range| {
+            (range.offset..range.offset + range.length).map(|at| (range.fragment, at))
+        });
+        prop_assert!(bound.eq(bytes.take(length as usize)));
+    }
+}
+
+#[test]
+fn a_send_of_more_than_four_binds_is_written() {
+    let most = |rdma, descriptors| {
+        Wanted {
+            rdma,
+            length: 1,
+            descriptors,
+        }
+        .most_binds()
+    };
+    assert_eq!([most(Rdma::Read, 3), most(Rdma::Read, 1000)], [3, 4]);
+    assert_eq!([most(Rdma::Write, 3), most(Rdma::Write, 1000)], [3, 1000]);
 }
 
 #[test]

@@ -47,6 +47,22 @@ const TICK: Duration = Duration::from_millis(50);
 /// Byte of each block of the disk.
 pub(super) const CONTENT: u8 = 0x59;
 
+/// Returns the private data that accept a queue: the format, and its number of receives.
+pub(super) fn reply(receives: u8) -> [u8; 32] {
+    let mut reply = [0; 32];
+    reply[2] = receives;
+    reply
+}
+
+/// Returns the response for the command with an identifier.
+pub(super) fn response(id: u16, status: u16, result: u64) -> [u8; 16] {
+    let mut response = [0; 16];
+    response[..8].copy_from_slice(&result.to_le_bytes());
+    response[12..14].copy_from_slice(&id.to_le_bytes());
+    response[14..].copy_from_slice(&(status << 1).to_le_bytes());
+    response
+}
+
 /// Command of a host.
 pub(super) struct Command {
     bytes: [u8; 64],
@@ -113,10 +129,7 @@ impl Queue {
         let number = u16::from_le_bytes([data[2], data[3]]);
         let queue = Self { number, end: End::new(ia, shape)?, settings: Cell::new(0) };
         (0..receives).try_for_each(|slot| queue.receive(slot))?;
-        // The format, and the number of receives.
-        let mut reply = [0; 32];
-        reply[2] = RECEIVES as u8;
-        cr.accept(&queue.end.ep, &reply)?;
+        cr.accept(&queue.end.ep, &reply(RECEIVES as u8))?;
         connection(&context.next(&queue.end.connect)?, ConnectionEvent::Established)?;
         Ok(queue)
     }
@@ -127,10 +140,7 @@ impl Queue {
 
     /// Sends a response from a slot. The cookie of the send is the command's identifier.
     pub(super) fn respond(&self, slot: usize, id: u16, status: u16, result: u64) -> Result<()> {
-        let mut response = [0; 16];
-        response[..8].copy_from_slice(&result.to_le_bytes());
-        response[12..14].copy_from_slice(&id.to_le_bytes());
-        response[14..].copy_from_slice(&(status << 1).to_le_bytes());
+        let response = response(id, status, result);
         let place = RESPONSES + 16 * slot;
         self.end.lmr.buffer().write(place, &response);
         self.end.send(place, response.len(), id.into())

@@ -2,7 +2,9 @@
 //! Hostile targets of our host: processes that speak NVMe/RDMA over kDAPL, and break its rules. The
 //! host reports that it is not connected, and a good connection beside does not notice.
 
-use super::fake::{serve, Command, Queue, Reaction, ASYNC_EVENT, CONTENT, RECEIVES, SET_FEATURES};
+use super::fake::{
+    reply, response, serve, Command, Queue, Reaction, ASYNC_EVENT, CONTENT, RECEIVES, SET_FEATURES,
+};
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, done, failed_with, same};
@@ -55,10 +57,7 @@ impl Fake {
     fn new(context: &Context, port: &Port) -> Result<Self> {
         let end = End::new(&port.ia, Shape::default())?;
         end.receive(0, 4096, 0)?;
-        // The format, and the number of receives.
-        let mut reply = [0; 32];
-        reply[2] = 16;
-        port.listener.request(context)?.accept(&end.ep, &reply)?;
+        port.listener.request(context)?.accept(&end.ep, &reply(16))?;
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
         match context.next(&end.recv)? {
             Event::Dto(dto) if dto.status == DtoStatus::Success && dto.length == 64 => {}
@@ -86,10 +85,7 @@ impl Fake {
     }
 
     fn prepare(&self, command_id: u16, status: u16) {
-        let mut response = [0; 16];
-        response[12..14].copy_from_slice(&command_id.to_le_bytes());
-        response[14..].copy_from_slice(&(status << 1).to_le_bytes());
-        self.end.lmr.buffer().write(RESPONSE, &response);
+        self.end.lmr.buffer().write(RESPONSE, &response(command_id, status, 0));
     }
 
     /// Sends a response that invalidates a key.
