@@ -74,6 +74,11 @@ pub(crate) struct DriverProperties {
     /// The driver never uses up a retry count of 7. It counts a retry whenever the time-out
     /// expires, also while the receiver has requested a delay of up to 655 ms.
     pub(crate) has_endless_retries: bool,
+    /// Over iWARP a queue pair may be moved to ERR while its connect or accept has no outcome yet.
+    ///
+    /// Another driver does not flush such a queue pair. If the peer accepts later, it waits for
+    /// seconds, and its `destroy_qp()` for a reset of the peer.
+    pub(crate) may_fail_amid_connect: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -93,6 +98,7 @@ impl DriverProperties {
         loses_receives: false,
         polls_use_qps: true,
         has_endless_retries: false,
+        may_fail_amid_connect: false,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -109,6 +115,7 @@ impl DriverProperties {
         loses_receives: false,
         polls_use_qps: false,
         has_endless_retries: false,
+        may_fail_amid_connect: true,
     };
 
     /// mlx4 and mlx5.
@@ -182,6 +189,8 @@ impl DriverProperties {
 
     const IRDMA: Self = Self {
         registers_user_memory: false,
+        // `irdma_modify_qp()` and `irdma_cm_event_connected()`.
+        may_fail_amid_connect: false,
         ..Self::TRUSTED
     };
 

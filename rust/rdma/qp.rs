@@ -13,18 +13,24 @@ mod chain;
 mod loopback;
 mod post;
 
-pub(crate) use self::chain::{
-    RecvChain,
-    SendChain,
-    MAX_CHAIN,
-    MAX_CHAIN_SGE, //
-};
 mod size;
+mod state;
 
-pub(crate) use self::size::{
-    Capacity,
-    ReadDepth, //
+pub(super) use self::state::HeldQp;
+pub(crate) use self::{
+    chain::{
+        RecvChain,
+        SendChain,
+        MAX_CHAIN,
+        MAX_CHAIN_SGE, //
+    },
+    size::{
+        Capacity,
+        ReadDepth, //
+    },
 };
+
+use self::state::QpState;
 
 use super::{
     charge::{
@@ -51,7 +57,6 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
-    new_mutex,
     prelude::*,
     sync::{
         atomic::{
@@ -59,13 +64,8 @@ use kernel::{
             Atomic,
             Release, //
         },
-        lock::{
-            mutex::MutexBackend,
-            Guard, //
-        },
         Arc,
-        ArcBorrow,
-        Mutex, //
+        ArcBorrow, //
     },
 };
 
@@ -138,25 +138,6 @@ impl<H: Handler> Drop for KeptUntilEnd<H> {
     }
 }
 
-/// State of a queue pair. The holder of the reference may change it, or keep it unchanged.
-///
-/// # Invariants
-///
-/// The queue pair is alive. (The [`Qp`] that owns this value destroys it.)
-pub(super) struct QpState(NonNull<bindings::ib_qp>);
-
-// SAFETY: `ib_core` allows the use of a queue pair from any thread.
-unsafe impl Send for QpState {}
-
-impl QpState {
-    /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
-    fn modify(&mut self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
-        // SAFETY: By the type invariant the queue pair is alive, and `attr` is initialised.
-        let ret = unsafe { bindings::ib_modify_qp(self.0.as_ptr(), attr, mask as i32) };
-        kernel::error::to_result(ret)
-    }
-}
-
 /// A queue pair whose completions are reported to `C` and whose failures are reported to `H`.
 ///
 /// # Invariants
@@ -164,7 +145,7 @@ impl QpState {
 /// `raw` is a live queue pair, owned by this value. Its context is `context`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
-    state: Pin<KBox<Mutex<QpState>>>,
+    state: Pin<KBox<QpState>>,
     // `Some` until `raw` is destroyed.
     context: Option<Arc<QpContext<H>>>,
     kept: KeptUntilEnd<H>,
@@ -202,7 +183,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         };
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().is_iwarp();
-        let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let state = KBox::<QpState>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let context = QpContext::new(handler)?;
         let mut attr = bindings::ib_qp_init_attr {
             event_handler: Some(event::<H>),
@@ -221,8 +202,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: The queue pair was just created. The value below owns it.
-        let Ok(state) = state.write_pin_init(new_mutex!(QpState(raw), "Qp::state"));
+        // SAFETY: The queue pair was just created. The value below owns it and the state.
+        let Ok(state) = state.write_pin_init(unsafe { QpState::new(raw) });
         // INVARIANT: The queue pair was just created with `context` as its context. On failure the
         // drop destroys it.
         let this = Arc::new(
@@ -250,7 +231,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             port_num: port,
             ..Default::default()
         };
-        self.state.lock().modify(
+        self.state.modify(
             &mut attr,
             bindings::ib_qp_attr_mask_IB_QP_STATE
                 | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
@@ -269,11 +250,6 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// once this one is destroyed.
     pub(crate) fn id(&self) -> QpId {
         QpId(self.raw.as_ptr().addr())
-    }
-
-    /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
-    pub(super) fn hold_state(&self) -> Guard<'_, QpState, MutexBackend> {
-        self.state.lock()
     }
 
     /// Stops the reports of events. It is called when the owner has another queue pair, or none.
@@ -326,7 +302,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             if mask & bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT != 0 {
                 self.limit_retries(&mut attr, peer_timeout_ms);
             }
-            self.state.lock().modify(&mut attr, mask)?;
+            self.state.modify(&mut attr, mask)?;
         }
         Ok(depth)
     }
@@ -344,18 +320,6 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         };
         attr.timeout = retry.timeout;
         attr.retry_cnt = retry.count;
-    }
-
-    /// Moves the queue pair to ERR: all posted requests complete as flushed. Context: process;
-    /// sleeps.
-    pub(crate) fn fail(&self) -> Result {
-        let mut attr = bindings::ib_qp_attr {
-            qp_state: bindings::ib_qp_state_IB_QPS_ERR,
-            ..Default::default()
-        };
-        self.state
-            .lock()
-            .modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
     }
 }
 

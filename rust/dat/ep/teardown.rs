@@ -14,6 +14,7 @@ use super::{
     connect::HeldBack,
     distinct,
     Ep,
+    EpQp,
     Kept,
     Named,
     CONNECT,
@@ -191,11 +192,23 @@ impl Ep {
         // Over iWARP the ID may keep the QP alive, and the QP its shares of the completion queues.
         let (id, qp) = self.take_connection();
         drop(id);
+        self.await_end_of_receives(qp.as_deref());
         self.destroy_qp(qp);
         self.drain_evds();
         self.give_up_dtos();
         self.preposted.lock().clear();
         self.inner.lock().preposted_count = None;
+    }
+
+    /// Waits until the device writes to no receive of the kernel's memory any more. A failed QP may
+    /// still be [connecting](EpQp::await_delayed_failure). A process has other memory: none of it
+    /// can be registered with such a driver.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn await_end_of_receives(&self, qp: Option<&EpQp>) {
+        if let (Some(qp), true) = (qp, self.context.ia.is_of_kernel) {
+            qp.await_delayed_failure();
+        }
     }
 
     /// Checks that no completion of an earlier life can be taken for one of the next life. Such a

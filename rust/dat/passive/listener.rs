@@ -234,11 +234,26 @@ impl Listener {
     }
 
     /// Listens, and publishes the service point in the directory. From now on `point` gets
-    /// requests.
+    /// requests. Omits an address that the device has no longer, or whose family the driver does
+    /// not listen at: erdma listens at addresses of IPv4 only.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_ADDRESS if no address is left.
+    /// - Errors of [`Part::listen`].
     pub(super) fn listen(&mut self, point: &Arc<Point>, backlog: u32) -> DatResult {
-        self.parts
-            .iter_mut()
-            .try_for_each(|part| part.listen(point, backlog))
+        let mut refusal = DatError::internal();
+        for mut part in core::mem::take(&mut self.parts) {
+            match part.listen(point, backlog) {
+                Ok(()) => kvvec::push(&mut self.parts, part, GFP_KERNEL_ACCOUNT)?,
+                Err(error) if error.kind() == Kind::InvalidAddress => refusal = error,
+                Err(error) => return Err(error),
+            }
+        }
+        match self.parts.is_empty() {
+            true => Err(refusal),
+            false => Ok(()),
+        }
     }
 
     /// Hides its IDs from requests: see [`CmId::hide`].

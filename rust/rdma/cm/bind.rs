@@ -25,7 +25,7 @@ pub(crate) enum BindError {
     PortTaken,
     /// The caller may not use the port.
     NotAllowed,
-    /// The device does not have this address.
+    /// The device does not have this address, or its driver cannot listen at one of this family.
     NoSuchAddress,
     /// Another error.
     Other(Error),

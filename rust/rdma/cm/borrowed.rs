@@ -166,7 +166,8 @@ impl IdRef<'_> {
     /// the CM ID keeps the queue pair until the ID itself is destroyed.
     ///
     /// The state of the queue pair must not change during the call: when a queue pair fails,
-    /// drivers free the data of its connection, also in the middle of these calls.
+    /// drivers free the data of its connection, also in the middle of these calls. With some
+    /// drivers it must not change before the outcome, either: see [`Qp::fail`].
     fn with_qp<H: qp::Handler, C: cq::Handler>(
         &self,
         qp: &Arc<Qp<H, C>>,
@@ -180,8 +181,9 @@ impl IdRef<'_> {
             context.begin_call(qp.clone())?;
         }
         let result = {
-            let _unmoved = qp.hold_state();
-            kernel::error::to_result(call(self.raw.as_ptr(), &raw mut raw))
+            let mut state = qp.hold_state();
+            let begun = if is_iwarp { state.begin_call() } else { Ok(()) };
+            begun.and_then(|()| kernel::error::to_result(call(self.raw.as_ptr(), &raw mut raw)))
         };
         if is_iwarp && result.is_err() {
             // The driver will report no outcome. No handler runs concurrently: the handler mutex is

@@ -10,9 +10,12 @@ use super::lingering_ids::{
     CallPermit,
     LingeringIds, //
 };
-use crate::sys::{
-    thread::Thread,
-    user::UserId, //
+use crate::{
+    rdma::qp::HeldQp,
+    sys::{
+        thread::Thread,
+        user::UserId, //
+    },
 };
 use kernel::{
     new_mutex,
@@ -21,6 +24,7 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
+            Full,
             Release, //
         },
         Arc,
@@ -41,11 +45,6 @@ use kernel::{
 /// kernel may crash. In this time a live peer mostly accepts, and a connect ends on its own.
 const UNINTERRUPTED_MS: i64 = 1_000;
 
-/// A value that an ID only keeps alive.
-trait KeptAlive: Send + Sync {}
-
-impl<T: Send + Sync> KeptAlive for T {}
-
 /// State of the thread that makes the call.
 enum Caller {
     /// No thread makes the call, or a thread makes it without blocking.
@@ -59,7 +58,7 @@ enum Caller {
 /// Fields of [`CallOut`] protected by its lock.
 struct Inner {
     caller: Caller,
-    qp: Option<Arc<dyn KeptAlive>>,
+    qp: Option<Arc<dyn HeldQp>>,
     permit: Option<CallPermit>,
 }
 
@@ -106,7 +105,7 @@ impl CallOut {
     /// # Errors
     ///
     /// As for [`LingeringIds::permit_call`].
-    pub(super) fn begin<T: Send + Sync + 'static>(
+    pub(super) fn begin<T: HeldQp + 'static>(
         &self,
         qp: Arc<T>,
         lingering: &Arc<LingeringIds>,
@@ -135,11 +134,19 @@ impl CallOut {
         drop(before);
     }
 
-    /// Marks the outcome as known.
+    /// Marks the outcome as known. The queue pair may fail now.
+    ///
+    /// Context: process; sleeps.
     pub(super) fn end(&self) {
-        self.pending.store(false, Release);
-        let permit = self.inner.lock().permit.take();
+        let was_pending = self.pending.xchg(false, Full);
+        let (permit, qp) = {
+            let mut inner = self.inner.lock();
+            (inner.permit.take(), inner.qp.clone())
+        };
         drop(permit);
+        if let (Some(qp), true) = (qp, was_pending) {
+            qp.call_ended();
+        }
     }
 
     /// Drops the queue pair. The ID is destroyed, so `iw_cm` does not look up the queue pair any

@@ -10,9 +10,12 @@ use super::{
     Event,
     Handler, //
 };
-use crate::sys::user::{
-    FixedCharge,
-    UserId, //
+use crate::{
+    rdma::qp::HeldQp,
+    sys::user::{
+        FixedCharge,
+        UserId, //
+    },
 };
 use core::{
     ffi::c_void,
@@ -101,7 +104,7 @@ impl Context {
     /// # Errors
     ///
     /// As for [`LingeringIds::permit_call`].
-    pub(super) fn begin_call<T: Send + Sync + 'static>(&self, qp: Arc<T>) -> Result {
+    pub(super) fn begin_call<T: HeldQp + 'static>(&self, qp: Arc<T>) -> Result {
         self.call.begin(qp, &self.lingering, self.user)
     }
 

@@ -4,7 +4,10 @@
 
 use super::{
     bind::BindError,
-    errno::is,
+    errno::{
+        is,
+        is_one_of, //
+    },
     id::{
         addresses,
         CmId, //
@@ -85,7 +88,7 @@ impl CmId {
         result.map_err(|error| {
             if is(error, bindings::EADDRINUSE) {
                 BindError::PortTaken
-            } else if is(error, bindings::EADDRNOTAVAIL) {
+            } else if is_one_of(error, &[bindings::EADDRNOTAVAIL, bindings::EAFNOSUPPORT]) {
                 BindError::NoSuchAddress
             } else {
                 BindError::Other(error)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Disguises a device as one of another driver, counts registrations that reach
- * its own driver from a kernel module, delays the lookup of queue pairs, and
- * holds back the replies to its connects. rmmod restores the device. No
- * registration or connect may be in progress then. It also makes queue pairs
- * fail, holds their creation, keeps them from becoming ready to send, counts the completions of
- * destroyed queue pairs that are polled, and refuses to destroy objects.
+ * its own driver from a kernel module, and delays the lookup of queue pairs.
+ * rmmod restores the device. No registration or connect may be in progress
+ * then. It also makes queue pairs fail, holds their creation, keeps them from
+ * becoming ready to send, counts the completions of destroyed queue pairs that
+ * are polled, refuses to destroy objects, and watches connects over iWARP.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -87,8 +87,7 @@ static void pause(atomic_t *us)
 	udelay(time % 1000);
 }
 
-/* Calls in progress. The module must not unload meanwhile. */
-static atomic_t inside = ATOMIC_INIT(0);
+atomic_t disguise_inside = ATOMIC_INIT(0);
 
 /*
  * The number of the lookup in progress, and the count of queue pairs that were destroyed during
@@ -115,7 +114,7 @@ MODULE_PARM_DESC(hold_creation, "1 holds the next creation of a queue pair of a 
 /* Longest time to hold a call: a program that has died does not release it. */
 #define LONGEST_HOLD (120 * HZ)
 
-static void hold_until_zero(const atomic_t *hold)
+void disguise_hold_until_zero(const atomic_t *hold)
 {
 	unsigned long end = jiffies + LONGEST_HOLD;
 
@@ -127,9 +126,9 @@ static void hold_if_asked(const struct ib_udata *udata)
 {
 	if (udata || atomic_cmpxchg(&hold_creation, 1, 2) != 1)
 		return;
-	atomic_inc(&inside);
-	hold_until_zero(&hold_creation);
-	atomic_dec(&inside);
+	atomic_inc(&disguise_inside);
+	disguise_hold_until_zero(&hold_creation);
+	atomic_dec(&disguise_inside);
 }
 
 static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -190,59 +189,15 @@ static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
 {
 	struct ib_qp *qp;
 
-	atomic_inc(&inside);
+	atomic_inc(&disguise_inside);
 	atomic_set(&looked_up, number);
 	atomic_inc(&lookups);
 	pause(&before_us);
 	qp = disguise_own.iw_get_qp(dev, number);
 	pause(&between_us);
 	atomic_set(&looked_up, -1);
-	atomic_dec(&inside);
+	atomic_dec(&disguise_inside);
 	return qp;
-}
-
-/*
- * An iWARP driver connects the queue pair, and then passes the peer's reply to iw_cm. The queue
- * pair receives meanwhile.
- */
-static atomic_t hold_replies = ATOMIC_INIT(0);
-static atomic_t held = ATOMIC_INIT(0);
-module_param_cb(hold_replies, &disguise_once_ops, &hold_replies, 0644);
-MODULE_PARM_DESC(hold_replies, "1 holds back the replies to the connects from now on, 0 passes them on");
-module_param_cb(held, &disguise_atomic_ops, &held, 0444);
-MODULE_PARM_DESC(held, "replies that were held back");
-
-/* All ids have the same. */
-static iw_event_handler of_iw_cm;
-
-/* Where the driver may sleep. Each id comes here once. */
-static int hold_event(struct iw_cm_id *id, struct iw_cm_event *event)
-{
-	int error;
-
-	atomic_inc(&inside);
-	id->event_handler = of_iw_cm;
-	if (event->event == IW_CM_EVENT_CONNECT_REPLY && !event->status) {
-		atomic_inc(&held);
-		hold_until_zero(&hold_replies);
-	}
-	error = of_iw_cm(id, event);
-	atomic_dec(&inside);
-	return error;
-}
-
-static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
-{
-	int error;
-
-	if (!atomic_read(&hold_replies))
-		return disguise_own.iw_connect(id, param);
-	of_iw_cm = id->event_handler;
-	id->event_handler = hold_event;
-	error = disguise_own.iw_connect(id, param);
-	if (error)
-		id->event_handler = of_iw_cm;
-	return error;
 }
 
 /*
@@ -271,14 +226,16 @@ static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 {
 	int error;
 
-	atomic_inc(&inside);
+	atomic_inc(&disguise_inside);
+	if (!udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR)
+		disguise_note_failure(qp);
 	error = disguise_own.modify_qp(qp, attr, mask, udata);
 	if (!error && !udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR &&
 	    atomic_read(&hold_in_rtr)) {
 		atomic_inc(&in_rtr);
-		hold_until_zero(&hold_in_rtr);
+		disguise_hold_until_zero(&hold_in_rtr);
 	}
-	atomic_dec(&inside);
+	atomic_dec(&disguise_inside);
 	return error;
 }
 
@@ -317,8 +274,7 @@ static int add(struct ib_device *dev)
 	disguise_add_refusals(dev);
 	if (disguise_own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
-	if (disguise_own.iw_connect)
-		dev->ops.iw_connect = iw_connect;
+	disguise_add_iwarp(dev);
 	return 0;
 }
 
@@ -337,7 +293,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.post_send = disguise_own.post_send;
 	disguise_remove_refusals(dev);
 	dev->ops.iw_get_qp = disguise_own.iw_get_qp;
-	dev->ops.iw_connect = disguise_own.iw_connect;
+	disguise_remove_iwarp(dev);
 }
 
 static struct ib_client client = { .name = "kdapl_disguise", .add = add, .remove = remove };
@@ -363,12 +319,12 @@ static int __init disguise_init(void)
 static void __exit disguise_exit(void)
 {
 	ib_unregister_client(&client);
-	atomic_set(&hold_replies, 0);
+	disguise_release_replies();
 	atomic_set(&hold_in_rtr, 0);
 	atomic_set(&hold_creation, 0);
 	do {
 		msleep(20);
-	} while (atomic_read(&inside));
+	} while (atomic_read(&disguise_inside));
 	kfree(words);
 }
 

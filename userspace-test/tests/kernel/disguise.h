@@ -3,6 +3,7 @@
 #ifndef _KDAPL_DISGUISE_H
 #define _KDAPL_DISGUISE_H
 
+#include <linux/atomic.h>
 #include <linux/moduleparam.h>
 #include <rdma/ib_verbs.h>
 
@@ -12,6 +13,19 @@ extern struct ib_device_ops disguise_own;
 /* Parameters that are numbers, which the module changes, or which both change. */
 extern const struct kernel_param_ops disguise_atomic_ops;
 extern const struct kernel_param_ops disguise_once_ops;
+
+/* Calls in progress. The module must not unload meanwhile. */
+extern atomic_t disguise_inside;
+
+/* Holds a call until the number is 0, or for two minutes. */
+void disguise_hold_until_zero(const atomic_t *hold);
+
+/* Wraps the connects and listeners over iWARP, and unwraps them. */
+void disguise_add_iwarp(struct ib_device *dev);
+void disguise_remove_iwarp(struct ib_device *dev);
+void disguise_release_replies(void);
+/* Counts a queue pair that a module moves to ERR while its connect has no outcome. */
+void disguise_note_failure(const struct ib_qp *qp);
 
 /*
  * Forgets a destroyed queue pair whose memory is used again, and records one. Either may be NULL.

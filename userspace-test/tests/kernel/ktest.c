@@ -30,7 +30,7 @@ module_param_named(iwarp, is_iwarp, bool, 0444);
 MODULE_PARM_DESC(iwarp, "whether the device is an iWARP device");
 
 unsigned int ktest_stage;
-module_param_named(stage, ktest_stage, uint, 0444);
+module_param_named(stage, ktest_stage, uint, 0644);
 MODULE_PARM_DESC(stage, "stage of the running test");
 
 DAT_IA_HANDLE ia;
@@ -44,7 +44,7 @@ static const struct ktest *const suites[] = {
 	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests,
 	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
-	close_tests, argument_tests, lost_tests,
+	close_tests, argument_tests, lost_tests, connecting_tests,
 };
 
 static struct dentry *folder;
@@ -139,7 +139,7 @@ static const struct ktest *find(const char *name)
 
 #if IS_ENABLED(CONFIG_KUNIT)
 /* Filled at load, which comes before KUnit reads it. The last one stays empty. */
-static struct kunit_case cases[128];
+static struct kunit_case cases[160];
 
 static void run_case(struct kunit *test)
 {

@@ -6,8 +6,8 @@
 //! and RDMAP names their operation (RFC 5040). There are no markers and no checksums: siw requests
 //! neither.
 
-use anyhow::{ensure, Result};
-use std::io::{Read, Write};
+use anyhow::{ensure, Context as _, Result};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -24,6 +24,54 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// Bytes of a message.
 pub const MESSAGE: usize = 4;
 
+/// Waits until the other side has ended the connection.
+fn await_end(stream: &mut TcpStream) -> Result<()> {
+    match std::io::copy(stream, &mut std::io::sink()) {
+        Err(error) if error.kind() != ErrorKind::ConnectionReset => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The accepting side of a connection, before it has answered the request.
+pub struct IwarpCallee {
+    stream: TcpStream,
+    /// Numbers of RDMA reads that the caller answers, and that it sends.
+    depths: [u8; 4],
+}
+
+impl IwarpCallee {
+    /// Takes the next connection, and reads its request.
+    pub fn new(listener: &TcpListener) -> Result<Self> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_read_timeout(Some(SILENCE))?;
+        let mut request = [0; 20];
+        stream.read_exact(&mut request)?;
+        ensure!(request.starts_with(REQUEST), "{request:?} is no request");
+        let mut data = vec![0; usize::from(u16::from_be_bytes([request[18], request[19]]))];
+        stream.read_exact(&mut data)?;
+        let depths = *data.first_chunk().context("the request has no numbers of RDMA reads")?;
+        Ok(Self { stream, depths })
+    }
+
+    /// Waits until the other side has given up.
+    pub fn await_end(&mut self) -> Result<()> {
+        await_end(&mut self.stream)
+    }
+
+    /// Accepts the request.
+    pub fn accept(mut self) -> Result<IwarpPeer> {
+        let [incoming @ .., _, _] = self.depths;
+        let [_, _, outgoing @ ..] = self.depths;
+        let mut reply = REPLY.to_vec();
+        reply.extend(ENHANCED.to_be_bytes());
+        reply.extend(4_u16.to_be_bytes());
+        reply.extend(outgoing);
+        reply.extend(incoming);
+        self.stream.write_all(&reply)?;
+        Ok(IwarpPeer { stream: self.stream, sent: 0 })
+    }
+}
+
 /// The accepting side of a connection.
 pub struct IwarpPeer {
     stream: TcpStream,
@@ -33,22 +81,7 @@ pub struct IwarpPeer {
 impl IwarpPeer {
     /// Takes the next connection, and accepts its request.
     pub fn accept(listener: &TcpListener) -> Result<Self> {
-        let (mut stream, _) = listener.accept()?;
-        stream.set_read_timeout(Some(SILENCE))?;
-        let mut request = [0; 20];
-        stream.read_exact(&mut request)?;
-        ensure!(request.starts_with(REQUEST), "{request:?} is no request");
-        let mut data = vec![0; usize::from(u16::from_be_bytes([request[18], request[19]]))];
-        stream.read_exact(&mut data)?;
-        ensure!(data.len() >= 4, "the request has no numbers of RDMA reads");
-        let (incoming, outgoing) = (&data[0..2], &data[2..4]);
-        let mut reply = REPLY.to_vec();
-        reply.extend(ENHANCED.to_be_bytes());
-        reply.extend(4_u16.to_be_bytes());
-        reply.extend(outgoing);
-        reply.extend(incoming);
-        stream.write_all(&reply)?;
-        Ok(Self { stream, sent: 0 })
+        IwarpCallee::new(listener)?.accept()
     }
 
     /// Sends `count` messages. Each contains the number of messages so far, in native byte order.
@@ -71,6 +104,12 @@ impl IwarpPeer {
         }
         Ok(self.stream.write_all(&frames)?)
     }
+
+    /// Waits until the other side has ended the connection.
+    pub fn await_end(&mut self) -> Result<()> {
+        await_end(&mut self.stream)
+    }
+
     /// Ends the connection after the sent messages.
     pub fn hang_up(&self) -> Result<()> {
         Ok(self.stream.shutdown(Shutdown::Write)?)

@@ -71,8 +71,10 @@ mod ioctl;
 mod ioctl_versions;
 mod irqs_off;
 pub mod iwarp;
+mod iwarp_addresses;
 mod iwarp_cq;
 mod iwarp_early_receives;
+mod iwarp_failed_connect;
 mod iwarp_qp_number;
 mod kdapltest;
 mod kdapltest_ends;
@@ -303,6 +305,8 @@ pub fn all() -> Vec<Test> {
         silent_requests::TESTS,
         iwarp::TESTS,
         iwarp_early_receives::TESTS,
+        iwarp_failed_connect::TESTS,
+        iwarp_addresses::TESTS,
         iwarp_cq::TESTS,
         iwarp_qp_number::TESTS,
         address_loss::TESTS,

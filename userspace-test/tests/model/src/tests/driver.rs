@@ -77,6 +77,18 @@ fn only_soft_roce_is_known_to_retry_for_ever() {
 }
 
 #[test]
+fn a_process_has_no_receives_where_a_failure_is_delayed() {
+    for id in 0..64 {
+        let driver = DriverProperties::from_id(id);
+        assert!(
+            driver.may_fail_amid_connect || !driver.registers_user_memory,
+            "driver {id}"
+        );
+    }
+    assert!(!DriverProperties::from_id(id::IRDMA).may_fail_amid_connect);
+}
+
+#[test]
 fn polls_may_use_the_queue_pairs_of_qedr_and_of_unknown_drivers() {
     let harmless = [
         id::MLX5,

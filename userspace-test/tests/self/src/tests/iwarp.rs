@@ -32,7 +32,7 @@ tests! {
 
 const NAMESPACE: &str = "kdapl-t";
 pub const DEVICE: &str = "kdapl_t";
-const NETDEV: &str = "kdaplT";
+pub const NETDEV: &str = "kdaplT";
 pub const ADDRESS: [u8; 4] = [10, 9, 1, 1];
 /// An address without a host. The dummy device drops all packets.
 const SILENT_ADDRESS: [u8; 4] = [10, 9, 1, 77];

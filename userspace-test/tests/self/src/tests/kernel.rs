@@ -225,7 +225,7 @@ fn load_tests(context: &Context) -> Result<Loaded> {
 }
 
 /// Runs a test of the kernel module, and returns its failure.
-fn run(name: &str) -> Result<()> {
+pub fn run(name: &str) -> Result<()> {
     if let Err(error) = fs::write(RUN, name) {
         unheard!("{error}: {}", fs::read_to_string(RUN)?.trim());
     }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! State of a queue pair, and its move to ERR.
+//!
+//! Over iWARP the driver of a connecting queue pair looks at its state when the peer answers. Some
+//! drivers expect that it has not changed since the connect
+//! ([`DriverProperties::may_fail_amid_connect`]). With such a driver the move to ERR is delayed
+//! until the outcome of the connect or accept is known.
+//!
+//! [`DriverProperties::may_fail_amid_connect`]:
+//!     crate::model::driver::DriverProperties::may_fail_amid_connect
+
+use super::{
+    CqHandler,
+    Handler,
+    Qp, //
+};
+use core::ptr::NonNull;
+use kdapl_bindings as bindings;
+use kernel::{
+    new_condvar, new_mutex,
+    prelude::*,
+    sync::{
+        lock::{
+            mutex::MutexBackend,
+            Guard, //
+        },
+        CondVar,
+        Mutex, //
+    },
+};
+
+/// Progress of the move to ERR.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The queue pair is not to be moved.
+    None,
+    /// The move follows the outcome of the connect or accept.
+    Delayed,
+    /// The queue pair is in ERR.
+    Done,
+}
+
+/// Fields of [`QpState`] protected by its lock.
+///
+/// # Invariants
+///
+/// The queue pair is alive.
+pub(in crate::rdma) struct Inner {
+    raw: NonNull<bindings::ib_qp>,
+    /// Whether a connect or an accept over iWARP has no outcome yet.
+    call_is_pending: bool,
+    failure: Failure,
+}
+
+// SAFETY: `ib_core` allows the use of a queue pair from any thread.
+unsafe impl Send for Inner {}
+
+impl Inner {
+    /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
+    fn modify(&mut self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
+        // SAFETY: By the type invariant the queue pair is alive, and `attr` is initialised.
+        let ret = unsafe { bindings::ib_modify_qp(self.raw.as_ptr(), attr, mask as i32) };
+        kernel::error::to_result(ret)
+    }
+
+    /// Begins a connect or an accept over iWARP. [`HeldQp::call_ended`] ends it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the queue pair has failed.
+    pub(in crate::rdma) fn begin_call(&mut self) -> Result {
+        if self.failure != Failure::None {
+            return Err(EINVAL);
+        }
+        self.call_is_pending = true;
+        Ok(())
+    }
+
+    fn move_to_err(&mut self) -> Result {
+        let mut attr = bindings::ib_qp_attr {
+            qp_state: bindings::ib_qp_state_IB_QPS_ERR,
+            ..Default::default()
+        };
+        self.failure = Failure::Done;
+        self.modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
+    }
+}
+
+/// State of a queue pair.
+#[pin_data]
+pub(super) struct QpState {
+    #[pin]
+    inner: Mutex<Inner>,
+    /// Notified after a delayed move to ERR.
+    #[pin]
+    moved: CondVar,
+}
+
+impl QpState {
+    /// Creates the state of a new queue pair.
+    ///
+    /// # Safety
+    ///
+    /// The queue pair is alive as long as the new value.
+    pub(super) unsafe fn new(raw: NonNull<bindings::ib_qp>) -> impl PinInit<Self> {
+        // INVARIANT: The caller guarantees that the queue pair is alive.
+        let inner = Inner {
+            raw,
+            call_is_pending: false,
+            failure: Failure::None,
+        };
+        pin_init!(Self {
+            inner <- new_mutex!(inner, "Qp::state"),
+            moved <- new_condvar!("Qp::moved"),
+        })
+    }
+
+    /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
+    pub(super) fn modify(&self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
+        self.inner.lock().modify(attr, mask)
+    }
+}
+
+/// A queue pair that a CM ID keeps over iWARP.
+pub(in crate::rdma) trait HeldQp: Send + Sync {
+    /// Notes that the outcome of the connect or accept is known. A delayed move to ERR follows.
+    ///
+    /// Context: process; sleeps.
+    fn call_ended(&self);
+}
+
+impl<H: Handler, C: CqHandler> Qp<H, C> {
+    /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
+    pub(in crate::rdma) fn hold_state(&self) -> Guard<'_, Inner, MutexBackend> {
+        self.state.inner.lock()
+    }
+
+    /// Moves the queue pair to ERR: all posted requests complete as flushed. With a driver that
+    /// does not expect it now, this follows the outcome of the connect or accept.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn fail(&self) -> Result {
+        let mut inner = self.state.inner.lock();
+        if inner.call_is_pending && !self._pd.device().driver().may_fail_amid_connect {
+            inner.failure = Failure::Delayed;
+            return Ok(());
+        }
+        inner.move_to_err()
+    }
+
+    /// Waits for a delayed move to ERR, for as long as the driver waits for the peer. Until then
+    /// the device may write to the memory of posted receives.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn await_delayed_failure(&self) {
+        let mut inner = self.state.inner.lock();
+        while inner.failure == Failure::Delayed {
+            self.state.moved.wait(&mut inner);
+        }
+    }
+}
+
+impl<H: Handler, C: CqHandler> HeldQp for Qp<H, C> {
+    fn call_ended(&self) {
+        let mut inner = self.state.inner.lock();
+        inner.call_is_pending = false;
+        if inner.failure == Failure::Delayed {
+            // This fails only if the device is dead, and then there is nothing to stop.
+            let _ = inner.move_to_err();
+            self.state.moved.notify_all();
+        }
+    }
+}
