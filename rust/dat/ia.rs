@@ -24,7 +24,7 @@ pub(crate) use self::{
     tables::Tabled,
 };
 
-use self::opener::is_unsafe;
+use self::opener::warn_of_danger;
 use super::{
     base::{
         IaAttr,
@@ -126,9 +126,7 @@ impl Ia {
     ) -> DatResult<Arc<Self>> {
         let port = resolve::resolve(name, &net)?;
         let device = port.device.clone();
-        if is_unsafe(&device) {
-            device.warn_of_peers();
-        }
+        warn_of_danger(&device);
         if !opener.may_open(&device) {
             return Err(Kind::PrivilegesViolation.into());
         }

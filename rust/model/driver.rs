@@ -79,6 +79,12 @@ pub(crate) struct DriverProperties {
     /// Another driver does not flush such a queue pair. If the peer accepts later, it waits for
     /// seconds, and its `destroy_qp()` for a reset of the peer.
     pub(crate) may_fail_amid_connect: bool,
+    /// Over iWARP the driver ends each connect and destroys each queue pair, whatever the peer
+    /// does.
+    ///
+    /// Another driver waits for a peer that rejects a request, or acknowledges one, and then stays
+    /// silent. Its device cannot be removed meanwhile.
+    pub(crate) outlasts_silent_peers: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -99,6 +105,7 @@ impl DriverProperties {
         polls_use_qps: true,
         has_endless_retries: false,
         may_fail_amid_connect: false,
+        outlasts_silent_peers: false,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -116,6 +123,7 @@ impl DriverProperties {
         polls_use_qps: false,
         has_endless_retries: false,
         may_fail_amid_connect: true,
+        outlasts_silent_peers: true,
     };
 
     /// mlx4 and mlx5.
@@ -191,6 +199,8 @@ impl DriverProperties {
         registers_user_memory: false,
         // `irdma_modify_qp()` and `irdma_cm_event_connected()`.
         may_fail_amid_connect: false,
+        // `irdma_handle_rcv_mpa()` and `irdma_handle_ack_pkt()` leave no timer.
+        outlasts_silent_peers: false,
         ..Self::TRUSTED
     };
 

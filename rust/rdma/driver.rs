@@ -44,6 +44,7 @@ const _: () = {
 pub(super) struct WarnedOnce {
     memory: Atomic<bool>,
     peers: Atomic<bool>,
+    silent_peers: Atomic<bool>,
 }
 
 impl WarnedOnce {
@@ -52,6 +53,7 @@ impl WarnedOnce {
         Self {
             memory: Atomic::new(false),
             peers: Atomic::new(false),
+            silent_peers: Atomic::new(false),
         }
     }
 }
@@ -90,6 +92,17 @@ impl Device {
             pr_warn!(
                 "{}: the driver is not known to deny peers access to kernel memory: the device \
                  requires CAP_SYS_RAWIO or unsafe_drivers=1 (docs/drivers.md)\n",
+                printable(&self.name())
+            );
+        }
+    }
+
+    /// Warns that a silent peer may keep this device from being removed.
+    pub(crate) fn warn_of_silent_peers(&self) {
+        if is_first(&self.warned().silent_peers) {
+            pr_warn!(
+                "{}: over iWARP a silent peer may keep the driver from destroying a queue pair: \
+                 the device requires CAP_SYS_RAWIO or unsafe_drivers=1 (docs/drivers.md)\n",
                 printable(&self.name())
             );
         }

@@ -200,14 +200,16 @@ impl Ep {
         self.inner.lock().preposted_count = None;
     }
 
-    /// Waits until the device writes to no receive of the kernel's memory any more. A failed QP may
-    /// still be [connecting](EpQp::await_delayed_failure). A process has other memory: none of it
+    /// Waits until the device writes to no receive of a kernel consumer any more. A failed QP may
+    /// still be [connecting](EpQp::end_delay). A process has no memory that it could write to: none
     /// can be registered with such a driver.
     ///
     /// Context: process; sleeps.
     pub(super) fn await_end_of_receives(&self, qp: Option<&EpQp>) {
         if let (Some(qp), true) = (qp, self.context.ia.is_of_kernel) {
-            qp.await_delayed_failure();
+            if qp.end_delay() {
+                flush_freed(|| self.unfinished());
+            }
         }
     }
 

@@ -26,14 +26,40 @@ impl Opener {
     }
 }
 
-/// Returns whether a peer can reach kernel memory through a device's driver.
-pub(super) fn is_unsafe(device: &Device) -> bool {
-    !device.driver().checks_peers
+/// Danger of a device for others than its user.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Danger {
+    /// A peer can reach kernel memory through the driver.
+    Memory,
+    /// A peer can keep the driver from destroying a queue pair.
+    Removal,
+}
+
+impl Danger {
+    fn of(device: &Device) -> Option<Self> {
+        let driver = device.driver();
+        if !driver.checks_peers {
+            Some(Self::Memory)
+        } else if device.is_iwarp() && !driver.outlasts_silent_peers {
+            Some(Self::Removal)
+        } else {
+            None
+        }
+    }
+}
+
+/// Logs the danger of a device, if there is one. Each is logged once per device.
+pub(super) fn warn_of_danger(device: &Device) {
+    match Danger::of(device) {
+        Some(Danger::Memory) => device.warn_of_peers(),
+        Some(Danger::Removal) => device.warn_of_silent_peers(),
+        None => {}
+    }
 }
 
 /// Returns whether processes need `CAP_SYS_RAWIO` to open a device, because a peer can reach kernel
-/// memory through its driver.
+/// memory through its driver, or keep the device from being removed.
 pub(crate) fn is_restricted(device: &Device) -> bool {
     let all_users: i32 = compat::parameter(module_parameters::unsafe_drivers.value());
-    is_unsafe(device) && all_users == 0
+    all_users == 0 && Danger::of(device).is_some()
 }

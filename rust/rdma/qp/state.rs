@@ -18,25 +18,34 @@ use super::{
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
-    new_condvar, new_mutex,
+    new_mutex,
     prelude::*,
     sync::{
         lock::{
             mutex::MutexBackend,
             Guard, //
         },
-        CondVar,
         Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta,
+        Instant,
+        Monotonic, //
     },
 };
 
+/// Longest delay of a move to ERR, in milliseconds, for a caller that waits for it. A live peer has
+/// answered by then.
+const MAX_DELAY_MS: i64 = 5_000;
+
 /// Progress of the move to ERR.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Failure {
     /// The queue pair is not to be moved.
     None,
-    /// The move follows the outcome of the connect or accept.
-    Delayed,
+    /// The move follows the outcome of the connect or accept. It was requested at this time.
+    Delayed(Instant<Monotonic>),
     /// The queue pair is in ERR.
     Done,
 }
@@ -70,7 +79,7 @@ impl Inner {
     ///
     /// `EINVAL` if the queue pair has failed.
     pub(in crate::rdma) fn begin_call(&mut self) -> Result {
-        if self.failure != Failure::None {
+        if !matches!(self.failure, Failure::None) {
             return Err(EINVAL);
         }
         self.call_is_pending = true;
@@ -92,9 +101,6 @@ impl Inner {
 pub(super) struct QpState {
     #[pin]
     inner: Mutex<Inner>,
-    /// Notified after a delayed move to ERR.
-    #[pin]
-    moved: CondVar,
 }
 
 impl QpState {
@@ -112,7 +118,6 @@ impl QpState {
         };
         pin_init!(Self {
             inner <- new_mutex!(inner, "Qp::state"),
-            moved <- new_condvar!("Qp::moved"),
         })
     }
 
@@ -143,20 +148,33 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     pub(crate) fn fail(&self) -> Result {
         let mut inner = self.state.inner.lock();
         if inner.call_is_pending && !self._pd.device().driver().may_fail_amid_connect {
-            inner.failure = Failure::Delayed;
+            if matches!(inner.failure, Failure::None) {
+                inner.failure = Failure::Delayed(Instant::now());
+            }
             return Ok(());
         }
         inner.move_to_err()
     }
 
-    /// Waits for a delayed move to ERR, for as long as the driver waits for the peer. Until then
-    /// the device may write to the memory of posted receives.
+    /// Waits for a delayed move to ERR, until [`MAX_DELAY_MS`] after its request. Then makes it, as
+    /// the device may write to the memory of posted receives until then. Returns whether it was
+    /// delayed.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn await_delayed_failure(&self) {
-        let mut inner = self.state.inner.lock();
-        while inner.failure == Failure::Delayed {
-            self.state.moved.wait(&mut inner);
+    pub(crate) fn end_delay(&self) -> bool {
+        let mut was_delayed = false;
+        loop {
+            let mut inner = self.state.inner.lock();
+            let Failure::Delayed(since) = inner.failure else {
+                return was_delayed;
+            };
+            was_delayed = true;
+            if since.elapsed().as_millis() >= MAX_DELAY_MS {
+                let _ = inner.move_to_err();
+            } else {
+                drop(inner);
+                fsleep(Delta::from_millis(1));
+            }
         }
     }
 }
@@ -165,10 +183,9 @@ impl<H: Handler, C: CqHandler> HeldQp for Qp<H, C> {
     fn call_ended(&self) {
         let mut inner = self.state.inner.lock();
         inner.call_is_pending = false;
-        if inner.failure == Failure::Delayed {
+        if matches!(inner.failure, Failure::Delayed(_)) {
             // This fails only if the device is dead, and then there is nothing to stop.
             let _ = inner.move_to_err();
-            self.state.moved.notify_all();
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Restrictions by driver: module `kdapl_disguise` makes a device pass for one of another driver.
 
+use super::iwarp;
 use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
@@ -20,6 +21,8 @@ tests! {
     #[Long]
     restricted_device_needs_rawio, 60,
         "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
+    silent_peers_need_rawio, 60,
+        "A user needs CAP_SYS_RAWIO to open an iWARP device whose driver a silent peer can stop";
     #[Transport]
     remote_use_of_local_key, 60,
         "Only siw lets a peer access the kernel's memory by the key of a protection domain";
@@ -54,6 +57,9 @@ const REFUSE_MEMORY: [(i32, &str); 9] = [
     (20, "mana"),
     (22, "one that does not exist yet"),
 ];
+
+/// A driver that a silent peer can stop over iWARP.
+const IRDMA: (i32, &str) = (9, "irdma");
 
 /// Drivers whose responder gives a peer access to memory that was not registered for it, and
 /// drivers that were not reviewed.
@@ -140,7 +146,10 @@ fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
         context.open()?;
         disguise.unload()?;
     }
-    for (driver, name) in TAKE_MEMORY.into_iter().chain([(5, "mthca"), (9, "irdma"), (12, "hns")]) {
+    for (driver, name) in TAKE_MEMORY.into_iter().chain([(5, "mthca"), (12, "hns"), IRDMA]) {
+        if context.client.is_iwarp() && driver == IRDMA.0 {
+            continue;
+        }
         let disguise = disguised(context, driver)?;
         open_as(context, || become_user(NOBODY))?.with_context(|| name.to_string())?;
         ensure!(!is_listed_as_restricted(context)?, "{name} is listed as restricted");
@@ -152,6 +161,25 @@ fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
         return refused(outcome, Type::PRIVILEGES_VIOLATION);
     }
     Ok(outcome?)
+}
+
+fn silent_peers_need_rawio(context: &Context) -> Result<()> {
+    let device = iwarp::Device::of_client(context)?;
+    let parameters = format!("device={} driver_id={}", iwarp::DEVICE, IRDMA.0);
+    let disguise = Loaded::new("kdapl_disguise", &parameters)?;
+    let open = |turn: fn() -> Result<()>| -> Result<_> {
+        let thread = || -> Result<_> {
+            turn()?;
+            Ok(device.open().map(drop))
+        };
+        std::thread::scope(|scope| scope.spawn(thread).join().or_panicked()?)
+    };
+    let outcome = open(|| become_user(NOBODY))?;
+    let refusal = outcome.err().context("an ordinary user has opened the device")?;
+    let refusal = refusal.downcast::<Error>()?;
+    refused(Err::<(), _>(refusal), Type::PRIVILEGES_VIOLATION)?;
+    open(|| become_user_with(NOBODY, CAP_SYS_RAWIO))??;
+    disguise.unload()
 }
 
 /// Disguises the device as one of siw. Returns whether it is listed as restricted, and the result

@@ -25,6 +25,7 @@ tests! {
     freed, 120, "An endpoint that is freed while it connects over irdma's iWARP leaves nothing when the peer has answered";
     closed_adapter, 120, "An adapter that is closed while it connects over irdma's iWARP leaves nothing when the peer has answered";
     freed_in_kernel, 120, "In the kernel, the free of an endpoint that connects over irdma's iWARP waits until the device writes to no receive any more";
+    freed_in_kernel_unanswered, 120, "In the kernel, the free of an endpoint that connects over irdma's iWARP waits for five seconds at most";
     unanswered, 120, "An endpoint that is freed while it connects over irdma's iWARP leaves nothing when the driver gives up the peer";
 }
 
@@ -153,27 +154,54 @@ fn closed_adapter(context: &Context) -> Result<()> {
     calling.accept()?.ended(context)
 }
 
+/// A kernel consumer that frees an endpoint amid a connect.
+struct FreeInKernel {
+    callee: IwarpCallee,
+    running: Worker<Result<()>>,
+    tests: Loaded,
+    disguise: Loaded,
+    _device: Device,
+}
+
+impl FreeInKernel {
+    fn begin(context: &Context) -> Result<Self> {
+        kernel::device(context)?;
+        let _device = Device::of_client(context)?;
+        let disguise = disguise()?;
+        let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+        let (port, patience) = (listener.local_addr()?.port(), context.patience().as_secs());
+        let parameters = format!("device={DEVICE} iwarp=1 port={port} patience={patience}");
+        let tests = Loaded::new("kdapl_ktest", &parameters)?;
+        let running = Worker::start(|| kernel::run("free_amid_connect"))?;
+        let callee = IwarpCallee::new(&listener)?;
+        let is_pending = || Ok(disguise.parameter("connects")? == 1);
+        context.until("the driver waits for the peer", is_pending)?;
+        tests.set("stage", 2)?;
+        context.until("the free has begun", || Ok(tests.parameter("stage")? >= 3))?;
+        Ok(Self { callee, running, tests, disguise, _device })
+    }
+}
+
 /// The memory of a receive is the kernel consumer's again when the call returns.
 fn freed_in_kernel(context: &Context) -> Result<()> {
-    kernel::device(context)?;
-    let _device = Device::of_client(context)?;
-    let disguise = disguise()?;
-    let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-    let (port, patience) = (listener.local_addr()?.port(), context.patience().as_secs());
-    let parameters = format!("device={DEVICE} iwarp=1 port={port} patience={patience}");
-    let tests = Loaded::new("kdapl_ktest", &parameters)?;
-    let running = Worker::start(|| kernel::run("free_amid_connect"))?;
-    let callee = IwarpCallee::new(&listener)?;
-    context.until("the driver waits for the peer", || Ok(disguise.parameter("connects")? == 1))?;
-    tests.set("stage", 2)?;
-    context.until("the free has begun", || Ok(tests.parameter("stage")? >= 3))?;
-    std::thread::sleep(context.scaled(Duration::from_millis(200)));
+    let FreeInKernel { callee, running, tests, disguise, _device } = FreeInKernel::begin(context)?;
+    std::thread::sleep(Duration::from_millis(200));
     same("stage", tests.parameter("stage")?, 3)?;
     callee.accept()?.await_end()?;
     running.join()??;
-    same("stage", tests.parameter("stage")?, 4)?;
     tests.unload()?;
     same("queue pairs that failed early", disguise.parameter("failed_amid_connect")?, 0)
+}
+
+/// siw gives up the peer after ten seconds.
+fn freed_in_kernel_unanswered(context: &Context) -> Result<()> {
+    let mut scene = FreeInKernel::begin(context)?;
+    context.until("the free has returned", || Ok(scene.tests.parameter("stage")? == 4))?;
+    same("queue pairs that failed early", scene.disguise.parameter("failed_amid_connect")?, 1)?;
+    same("outcomes", scene.disguise.parameter("outcomes")?, 0)?;
+    scene.callee.await_end()?;
+    scene.running.join()??;
+    scene.tests.unload()
 }
 
 fn unanswered(context: &Context) -> Result<()> {
