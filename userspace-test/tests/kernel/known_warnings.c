@@ -10,28 +10,31 @@
 #include <linux/notifier.h>
 #include <linux/string.h>
 
-/* Each is a WARN_ON_ONCE(). docs/drivers.md explains the first two. */
+/* userspace-test/vm/lib/verdict.sh explains them. */
 static const struct {
 	const char *module, *function;
+	/* BUGFLAG_ONCE for a WARN_ON_ONCE(). */
+	unsigned short flags;
 } known[] = {
 	/* A task is started whose queue pair has lost its last reference. */
-	{ "rdma_rxe", "rxe_sched_task" },
+	{ "rdma_rxe", "rxe_sched_task", 0 },
 	/* A repeated acknowledgement has ended an RDMA read. */
-	{ "rdma_rxe", "rxe_completer" },
+	{ "rdma_rxe", "rxe_completer", BUGFLAG_ONCE },
 	/* A socket is read without its lock. */
-	{ "siw", "siw_cm_work_handler" },
+	{ "siw", "siw_cm_work_handler", 0 },
 };
 
 static unsigned int marked;
 module_param(marked, uint, 0444);
 MODULE_PARM_DESC(marked, "warnings that were marked as printed");
 
-static bool is_known(const char *module, const char *function)
+static bool is_known(const char *module, const char *function, unsigned short flags)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(known); i++)
-		if (!strcmp(known[i].module, module) && !strcmp(known[i].function, function))
+		if (!strcmp(known[i].module, module) && !strcmp(known[i].function, function) &&
+		    (flags & BUGFLAG_ONCE) == known[i].flags)
 			return true;
 	return false;
 }
@@ -44,8 +47,8 @@ static void mark(const struct module *module, struct bug_entry *bug)
 	/* Writes "function [module]". */
 	sprint_symbol_no_offset(function, address);
 	function[strcspn(function, " ")] = '\0';
-	if ((bug->flags & BUGFLAG_ONCE) && is_known(module->name, function)) {
-		bug->flags |= BUGFLAG_DONE;
+	if ((bug->flags & BUGFLAG_WARNING) && is_known(module->name, function, bug->flags)) {
+		bug->flags |= BUGFLAG_ONCE | BUGFLAG_DONE;
 		marked++;
 	}
 }
