@@ -18,6 +18,7 @@
 //! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
 //! | `shortage.rs` | connects that wait for Endpoints |
+//! | `endings.rs` | Endpoints that are disconnected and freed without the lock of the home |
 //! | `receives.rs` | the count of shared receives |
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
@@ -31,6 +32,7 @@ mod binds;
 mod cancel;
 mod close;
 mod credit;
+mod endings;
 mod error;
 mod finish;
 mod home;
@@ -57,6 +59,13 @@ pub(crate) use self::{
         Class,
         Credits,
         Window, //
+    },
+    endings::{
+        Ending,
+        Endings,
+        Next,
+        Task,
+        ENDINGS, //
     },
     error::Error,
     home::{

@@ -7,6 +7,7 @@
 
 mod binds;
 mod connections;
+mod endings;
 mod exposures;
 mod memory;
 mod messages;
@@ -15,6 +16,10 @@ mod transfers;
 
 pub(crate) use self::{
     connections::PRIVATE_DATA,
+    endings::{
+        carry_out,
+        EpTask, //
+    },
     memory::{
         Fragment,
         Held, //
@@ -47,6 +52,7 @@ use crate::{
 };
 use binds::Binds;
 use connections::Connections;
+use endings::Endings;
 use exposures::Exposures;
 use kdat::{
     Access,
@@ -116,6 +122,7 @@ pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
 pub(crate) struct KernelHome {
     pub(crate) adapter: Adapter,
     pub(crate) connections: Connections,
+    pub(crate) endings: Endings,
     receives: Receives,
     messages: Messages,
     exposures: Exposures,
@@ -152,6 +159,7 @@ impl KernelHome {
     pub(crate) fn new(adapter: Adapter, options: &Options) -> Result<Self> {
         Ok(Self {
             connections: Connections::new(options),
+            endings: endings::queue()?,
             receives: Receives::new(&adapter, options),
             messages: Messages::new(options),
             exposures: Exposures::new(),

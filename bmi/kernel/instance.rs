@@ -3,7 +3,7 @@
 //! Instances of BMI, and waiting for results.
 //!
 //! An upcall takes each event, lets the engine process it, and wakes the threads for which there
-//! are results then.
+//! are results then. A second one disconnects and frees Endpoints, without the lock.
 
 use crate::{
     address::PeerAddress,
@@ -12,6 +12,7 @@ use crate::{
         Ticker, //
     },
     home::{
+        carry_out,
         Adapter,
         KernelHome,
         PLACES, //
@@ -20,6 +21,7 @@ use crate::{
     state::State, //
 };
 use kdat::{
+    Evd,
     Event,
     Ia,
     Psp,
@@ -49,6 +51,9 @@ use kernel::{
 /// Length of the event queue. Completions beyond it wait in the device's queue.
 const EVENTS: u32 = 1024;
 
+/// Length of the queue of events that call the work item. There is one at a time.
+const CALLS: u32 = 2;
+
 /// Length of the queue for asynchronous errors.
 const ASYNC_EVENTS: u32 = 16;
 
@@ -59,6 +64,8 @@ pub(crate) struct Shared {
     state: Mutex<Inner>,
     #[pin]
     places: [CondVar; PLACES],
+    /// Calls the work item that disconnects and frees Endpoints.
+    endings: Evd,
     start: Instant<Monotonic>,
 }
 
@@ -106,7 +113,7 @@ fn start_of(memory: &Memory) -> usize {
 type Locked<'a> = Guard<'a, Inner, MutexBackend>;
 
 impl Shared {
-    fn new(state: State) -> Result<Arc<Self>> {
+    fn new(state: State, endings: Evd) -> Result<Arc<Self>> {
         let inner = Inner {
             state,
             memory: KVVec::new(),
@@ -115,6 +122,7 @@ impl Shared {
             pin_init!(Self {
                 state <- new_mutex!(inner, "kdapl_bmi"),
                 places <- pin_init::pin_init_array_from_fn(|_| new_condvar!("kdapl_bmi")),
+                endings,
                 start: Instant::now(),
             }),
             GFP_KERNEL,
@@ -131,7 +139,7 @@ impl Shared {
         })
     }
 
-    /// Wakes the threads for which there are results.
+    /// Wakes the threads for which there are results, and calls the work item for new tasks.
     fn announce(&self, guard: &mut Locked<'_>) {
         guard.state.discard_closing();
         let wakes = core::mem::take(&mut guard.state.home.wakes);
@@ -139,6 +147,19 @@ impl Shared {
             if wakes & (1 << place) != 0 {
                 waiters.notify_all();
             }
+        }
+        if guard.state.home.endings.call() {
+            // After the close of the adapter nothing is left to do.
+            let _ = self.endings.post(0);
+        }
+    }
+
+    /// Disconnects and frees Endpoints, without the lock. The work item of an upcall runs this.
+    fn end_endpoints(&self) {
+        let mut next = self.with(|inner| inner.state.next_task(None));
+        while let Some((rail, task)) = next {
+            let succeeded = without_io(|| carry_out(task));
+            next = self.with(|inner| inner.state.next_task(Some((rail, succeeded))));
         }
     }
 
@@ -220,9 +241,12 @@ impl Instance {
         let streams = Streams::DTO | Streams::CONNECTION | Streams::CR | Streams::RMR_BIND;
         let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams, EVENTS)?);
         let home = KernelHome::new(Adapter::new(pz, evd.clone(), limits), &options)?;
-        let shared = Shared::new(State::new(home, &options)?)?;
+        let endings = ia.create_evd(Streams::SOFTWARE, CALLS)?;
+        let shared = Shared::new(State::new(home, &options)?, endings.clone())?;
         let handler = shared.clone();
         evd.set_handler(move |event| handler.handle(event))?;
+        let worker = shared.clone();
+        endings.set_handler(move |_| worker.end_endpoints())?;
         let listener = match listen {
             Some(address) => Some(ia.listen(address.port(), &evd)?),
             None => None,

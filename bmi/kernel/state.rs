@@ -11,10 +11,12 @@ use crate::{
         OpId,
         PeerId,
         Post,
+        RailId,
         Role,
         MAX_CONTEXTS, //
     },
     home::{
+        EpTask,
         Fragment,
         Held,
         KernelHome,
@@ -237,6 +239,9 @@ impl State {
                     self.pass_on(report);
                 }
             }
+            if self.home.retry_if_freed() {
+                continue;
+            }
             if self.engine.take_stay() {
                 self.home.session_stays();
             }
@@ -260,6 +265,15 @@ impl State {
             Report::Exposed(op, result) => engine.exposed(home, op, result),
             Report::Withdrawn(op) => engine.withdrawn(home, op),
         }
+    }
+
+    /// Continues after a task of the work item. Returns the next task.
+    pub(crate) fn next_task(&mut self, done: Option<(RailId, bool)>) -> Option<(RailId, EpTask)> {
+        if let Some((rail, succeeded)) = done {
+            self.home.task_done(rail, succeeded);
+            self.settle();
+        }
+        self.home.endings.take()
     }
 
     /// Lets time pass. `now` is in milliseconds.

@@ -4,16 +4,13 @@
 
 use super::{
     binds::REQUESTS,
-    KernelHome,
-    Report,
-    Work, //
+    KernelHome, //
 };
 use crate::{
     address::PeerAddress,
     engine::{
         reason_of,
         rejection,
-        Close,
         Error,
         Hello,
         PeerId,
@@ -23,6 +20,7 @@ use crate::{
     options::Options,
     storage::extend, //
 };
+use core::mem;
 use kdat::{
     Connection,
     Ep,
@@ -31,7 +29,8 @@ use kdat::{
 };
 use kernel::{
     alloc::AllocError,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// Bytes of private data on each transport.
@@ -42,7 +41,7 @@ pub(crate) struct Connections {
     /// Endpoints and their rails, in the order of the Endpoints' identities.
     eps: KVVec<(EpId, RailId)>,
     /// Endpoints by the indices of peers.
-    of_peers: KVVec<Option<(RailId, Ep)>>,
+    of_peers: KVVec<Option<(RailId, Arc<Ep>)>>,
     /// Addresses to which this side connects, in the same way.
     addresses: KVVec<Option<PeerAddress>>,
     timeout: u32,
@@ -52,6 +51,8 @@ pub(crate) struct Connections {
     /// Segments of a message.
     segments: u32,
     pub(crate) shortage: Shortage,
+    /// An Endpoint was freed, and no connect was tried again since then.
+    was_freed: bool,
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: KVVec<(RailId, Hello, u64)>,
     /// Milliseconds at the last tick.
@@ -69,6 +70,7 @@ impl Connections {
             requests: u32::from(options.queue()) + REQUESTS,
             segments: options.segments(),
             shortage: Shortage::default(),
+            was_freed: false,
             postponed: KVVec::new(),
             now: 0,
         }
@@ -82,7 +84,7 @@ impl Connections {
     }
 
     /// Returns the Endpoint of a rail.
-    pub(super) fn ep(&self, rail: RailId) -> Option<&Ep> {
+    pub(super) fn ep(&self, rail: RailId) -> Option<&Arc<Ep>> {
         let (found, ep) = self.of_peers.get(rail.peer.0.index() as usize)?.as_ref()?;
         (*found == rail).then_some(ep)
     }
@@ -103,7 +105,7 @@ impl Connections {
     }
 
     /// Stores the Endpoint of a rail. There is room for one of each peer.
-    fn insert(&mut self, rail: RailId, ep: Ep) {
+    fn insert(&mut self, rail: RailId, ep: Arc<Ep>) {
         let index = rail.peer.0.index() as usize;
         let id = ep.id();
         if let (Err(place), Some(slot)) = (self.find(id), self.of_peers.get_mut(index)) {
@@ -112,14 +114,30 @@ impl Connections {
         }
     }
 
-    /// Frees the Endpoint of a rail.
-    fn remove(&mut self, rail: RailId) -> Option<EpId> {
+    /// Takes the Endpoint of a rail out of the tables.
+    pub(super) fn remove(&mut self, rail: RailId) -> Option<Arc<Ep>> {
         let id = self.ep(rail)?.id();
         if let Ok(place) = self.find(id) {
             let _ = self.eps.remove(place);
         }
-        *self.of_peers.get_mut(rail.peer.0.index() as usize)? = None;
-        Some(id)
+        let slot = self.of_peers.get_mut(rail.peer.0.index() as usize)?;
+        slot.take().map(|(_, ep)| ep)
+    }
+
+    /// Notes that an Endpoint was freed.
+    pub(super) fn ep_was_freed(&mut self) {
+        self.shortage.ep_was_freed(self.now);
+        self.was_freed = true;
+    }
+
+    /// Forgets a connect that waits for an Endpoint.
+    pub(super) fn forget_postponed(&mut self, rail: RailId) {
+        self.postponed.retain(|(waiting, ..)| *waiting != rail);
+    }
+
+    /// Returns the messages that the peer of a connection may send, and the number of connections.
+    pub(super) fn window(&self) -> (usize, usize) {
+        (self.receives as usize, self.count())
     }
 
     /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
@@ -170,7 +188,7 @@ impl KernelHome {
         };
         let window = (connections.receives as usize, connections.count() + 1);
         self.receives.prepare(adapter, &ep, window)?;
-        connections.insert(rail, ep);
+        connections.insert(rail, Arc::new(ep, GFP_KERNEL)?);
         Ok(())
     }
 
@@ -178,9 +196,7 @@ impl KernelHome {
         let Err(error) = self.try_connect(rail, hello) else {
             return;
         };
-        if error == Error::NoMemory && self.connections.postpone(rail, hello) {
-            self.free_ep(rail);
-        } else {
+        if error != Error::NoMemory || !self.connections.postpone(rail, hello) {
             self.close_rail(rail, Some(error));
         }
     }
@@ -192,7 +208,6 @@ impl KernelHome {
         };
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
-            self.free_ep(rail);
             self.connections.shortage.go_on(self.connections.now);
             return;
         }
@@ -273,47 +288,6 @@ impl KernelHome {
         }
     }
 
-    pub(super) fn begin_disconnect(&mut self, rail: RailId, close: Close) {
-        let how = match close {
-            Close::Graceful => kdat::Close::Graceful,
-            Close::Abrupt => kdat::Close::Abrupt,
-        };
-        self.connections
-            .postponed
-            .retain(|(waiting, ..)| *waiting != rail);
-        // The event of the end follows, also if it is on its way already.
-        let ep = self.connections.ep(rail);
-        if ep.is_none_or(|ep| ep.disconnect(how).is_err()) {
-            self.close_rail(rail, None);
-        }
-    }
-
-    /// Frees the Endpoint of a rail, if it has one.
-    fn free_ep(&mut self, rail: RailId) {
-        if self.connections.remove(rail).is_some() {
-            self.forget_requests(rail);
-            self.forget_binds(rail);
-            let connections = &self.connections;
-            let window = (connections.receives as usize, connections.count());
-            self.receives.forget(&self.adapter, window);
-        }
-    }
-
-    /// Frees the Endpoint of a rail, and reports its end. Nothing is outstanding on it.
-    fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
-        self.free_ep(rail);
-        self.report(Report::Closed(rail, reason));
-    }
-
-    /// Forgets requests of an Endpoint that was freed, of which no events come any more.
-    fn forget_requests(&mut self, rail: RailId) {
-        while let Some(request) = self.requests.take_where(|request| request.rail == rail) {
-            if let Work::Bind(op) = request.work {
-                self.step_ended(op, Err(Error::Reset));
-            }
-        }
-    }
-
     /// Processes a connection event other than ESTABLISHED.
     pub(crate) fn connection_ended(&mut self, id: EpId, event: Connection) {
         let Some(rail) = self.connections.rail_of(id) else {
@@ -331,8 +305,16 @@ impl KernelHome {
             _ => None,
         };
         self.close_rail(rail, reason);
-        self.connections.shortage.ep_was_freed(self.connections.now);
-        self.retry_postponed();
+    }
+
+    /// Tries the oldest connect that waits for an Endpoint again if one was freed. Returns whether
+    /// one was.
+    pub(crate) fn retry_if_freed(&mut self) -> bool {
+        let was_freed = mem::take(&mut self.connections.was_freed);
+        if was_freed {
+            self.retry_postponed();
+        }
+        was_freed
     }
 
     /// Copies the private data of the peer's answer, and returns their length.
