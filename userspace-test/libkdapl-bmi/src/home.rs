@@ -7,12 +7,14 @@
 mod binds;
 mod buffers;
 mod connections;
+mod endings;
 mod exposures;
 mod memory;
 mod messages;
 mod receives;
 mod transfers;
 
+pub(crate) use endings::{carry_out, EpTask};
 pub(crate) use memory::{Held, Parts};
 pub(crate) use receives::RECEIVE;
 pub(crate) use transfers::SILENT;
@@ -25,6 +27,7 @@ use crate::options::Options;
 use crate::wait::UNEXPECTED_PLACE;
 use binds::Binds;
 use connections::Connections;
+use endings::Endings;
 use exposures::Exposures;
 use libkdapl::{Cr, Ep, Evd, EvdFlags, Ia, IaQuery, Pz, Transport};
 use memory::Scratch;
@@ -109,6 +112,7 @@ impl Adapter {
 pub(crate) struct DatHome {
     pub(crate) adapter: Adapter,
     pub(crate) connections: Connections,
+    pub(crate) endings: Endings,
     pub(crate) receives: Receives,
     messages: Messages,
     exposures: Exposures,
@@ -133,6 +137,7 @@ impl DatHome {
         let adapter = Adapter::open(name)?;
         Ok(Self {
             connections: Connections::new(options),
+            endings: endings::queue(),
             receives: Receives::new(&adapter, options)?,
             messages: Messages::new(options),
             exposures: Exposures::default(),

@@ -34,7 +34,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// An instance of BMI. Dropping it stops listening, and ends the library's thread. Its contexts and
+/// An instance of BMI. Dropping it stops listening, and ends the library's threads. Its contexts and
 /// peers keep the connections.
 #[derive(Debug)]
 pub struct Bmi {
@@ -169,8 +169,8 @@ impl Bmi {
 
 impl Drop for Bmi {
     fn drop(&mut self) {
-        self.shared.stop();
-        if let Some(thread) = self.thread.take() {
+        let ender = self.shared.stop();
+        for thread in self.thread.take().into_iter().chain(ender) {
             // It has ended, whether or not it has panicked.
             let _ = thread.join();
         }

@@ -38,6 +38,7 @@ pub const LONGEST: usize = bmi::engine::LONGEST as usize;
 
 mod address;
 mod context;
+mod ending;
 mod error;
 mod events;
 mod home;

@@ -2,11 +2,11 @@
 //! The engine and its home, under one lock.
 
 use crate::bmi::engine::{
-    Bucket, Engine, Entry, Op, OpId, Peer, Post, Storage, LINKS, MAX_CONTEXTS,
+    Bucket, Engine, Entry, Op, OpId, Peer, Post, RailId, Storage, LINKS, MAX_CONTEXTS,
 };
 use crate::context::Completion;
 use crate::error::Result;
-use crate::home::{DatHome, Parts, Report};
+use crate::home::{DatHome, EpTask, Parts, Report};
 use crate::options::{milliseconds, Options};
 use crate::wait::UNEXPECTED_PLACE;
 use std::time::Instant;
@@ -156,6 +156,9 @@ impl State {
             while let Some(report) = self.home.reports.pop_front() {
                 self.report(report);
             }
+            if self.home.retry_if_freed() {
+                continue;
+            }
             if self.engine.take_stay() {
                 self.home.session_stays();
             }
@@ -187,6 +190,15 @@ impl State {
             self.discard(left.trailing_zeros() as u8);
             left &= left - 1;
         }
+    }
+
+    /// Continues after a task of the thread. Returns the next task.
+    pub(crate) fn next_task(&mut self, done: Option<(RailId, bool)>) -> Option<(RailId, EpTask)> {
+        if let Some((rail, succeeded)) = done {
+            self.home.task_done(rail, succeeded);
+            self.settle();
+        }
+        self.home.endings.take()
     }
 
     fn now(&self) -> u64 {

@@ -13,6 +13,7 @@ use crate::state::{State, TICK};
 use libkdapl::Event;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time without a waiting thread of the program after which the library's takes over.
@@ -50,6 +51,8 @@ pub(crate) struct Waiters {
     sleepers: [usize; PLACES],
     sleeping: u32,
     pub(crate) stopping: bool,
+    /// The thread that ends Endpoints, if it was needed.
+    pub(crate) ender: Option<JoinHandle<()>>,
     /// Room for the events of the waiting thread.
     events: Vec<Event>,
 }
@@ -59,6 +62,7 @@ pub(crate) struct Waiters {
 pub(crate) struct Sleepers {
     places: [Condvar; PLACES],
     library: Condvar,
+    pub(crate) ender: Condvar,
 }
 
 /// Lock of an instance.
@@ -97,7 +101,7 @@ impl Shared {
     /// Waits until `take` returns a result, or until the time-out (`None`: no limit). With a
     /// time-out of zero, processes the events that are there.
     pub(crate) fn wait<T>(
-        &self,
+        self: &Arc<Self>,
         place: usize,
         timeout: Option<Duration>,
         mut take: impl FnMut(&mut State) -> Option<T>,
@@ -118,6 +122,7 @@ impl Shared {
                 guard = self.wait_for_events(guard, Waiter::Program, left)?;
                 if expired {
                     let result = take(&mut guard.0);
+                    self.announce(&mut guard);
                     self.leave(&guard);
                     return Ok(result);
                 }
@@ -131,7 +136,7 @@ impl Shared {
 
     /// Waits for events, and processes them.
     fn wait_for_events<'a>(
-        &'a self,
+        self: &'a Arc<Self>,
         mut guard: Guard<'a>,
         waiter: Waiter,
         timeout: Option<Duration>,
@@ -221,8 +226,8 @@ impl Shared {
         guard
     }
 
-    /// Wakes the threads for which there are results.
-    pub(crate) fn announce(&self, guard: &mut Guard<'_>) {
+    /// Wakes the threads for which there are results, and the one that ends Endpoints.
+    pub(crate) fn announce(self: &Arc<Self>, guard: &mut Guard<'_>) {
         guard.0.discard_closing();
         let wakes = std::mem::take(&mut guard.0.home.wakes);
         let mut left = wakes & guard.1.sleeping;
@@ -235,6 +240,7 @@ impl Shared {
             // If the queue is full, there are events that wake the thread.
             let _ = self.evd.post_se(0);
         }
+        self.call_ender(guard);
     }
 
     /// Lets another thread wait for events in place of this one.
@@ -267,7 +273,7 @@ impl Shared {
     }
 
     /// Sleeps until no thread of the program has waited for a while.
-    fn pause<'a>(&'a self, mut guard: Guard<'a>, mut waits: u64) -> Guard<'a> {
+    fn pause<'a>(self: &'a Arc<Self>, mut guard: Guard<'a>, mut waits: u64) -> Guard<'a> {
         loop {
             let slept = self.sleepers.library.wait_timeout(guard, PAUSE);
             guard = slept.unwrap_or_else(PoisonError::into_inner).0;
@@ -282,15 +288,20 @@ impl Shared {
 
     /// Lets time pass for the engine. Only the library's thread does so, at least every 500 ms, so
     /// that a wait of the program reads no clock.
-    fn tick(&self, guard: &mut Guard<'_>) {
+    fn tick(self: &Arc<Self>, guard: &mut Guard<'_>) {
         guard.0.tick();
         self.announce(guard);
     }
 
-    /// Ends the library's thread.
-    pub(crate) fn stop(&self) {
-        lock(&self.state).1.stopping = true;
+    /// Ends the library's threads. Returns the one that ends Endpoints. Later ends of connections
+    /// are those of the caller.
+    pub(crate) fn stop(&self) -> Option<JoinHandle<()>> {
+        let mut guard = lock(&self.state);
+        guard.1.stopping = true;
+        guard.0.home.endings.stop();
         self.sleepers.library.notify_all();
+        self.sleepers.ender.notify_all();
         let _ = self.evd.post_se(0);
+        guard.1.ender.take()
     }
 }

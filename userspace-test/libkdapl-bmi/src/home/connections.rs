@@ -2,8 +2,8 @@
 //! Connections: an Endpoint for each rail.
 
 use super::binds::REQUESTS;
-use super::{DatHome, Report};
-use crate::bmi::engine::{reason_of, rejection, Close, Error, Hello, PeerId, RailId, Shortage};
+use super::DatHome;
+use crate::bmi::engine::{reason_of, rejection, Error, Hello, PeerId, RailId, Shortage};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle, Subtype};
 use rustc_hash::FxHashMap;
@@ -27,6 +27,8 @@ pub(crate) struct Connections {
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: VecDeque<(RailId, Hello, Instant)>,
     pub(crate) shortage: Shortage,
+    /// An Endpoint was freed, and no connect was tried again since then.
+    was_freed: bool,
     started: Instant,
     /// Receives and requests of an Endpoint.
     receives: u32,
@@ -42,6 +44,7 @@ impl Connections {
             timeout: options.connect_timeout,
             postponed: VecDeque::new(),
             shortage: Shortage::default(),
+            was_freed: false,
             started: Instant::now(),
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
@@ -74,11 +77,26 @@ impl Connections {
         self.by_ep.insert(ep.handle(), Connection { rail, ep });
     }
 
-    /// Frees the Endpoint of a rail. Returns its handle.
-    fn remove(&mut self, rail: RailId) -> Option<Handle> {
+    /// Takes the Endpoint of a rail out of the tables.
+    pub(super) fn remove(&mut self, rail: RailId) -> Option<Ep> {
         let handle = self.by_rail.remove(&rail)?;
-        self.by_ep.remove(&handle);
-        Some(handle)
+        self.by_ep.remove(&handle).map(|connection| connection.ep)
+    }
+
+    /// Notes that an Endpoint was freed.
+    pub(super) fn ep_was_freed(&mut self) {
+        self.shortage.ep_was_freed(self.now());
+        self.was_freed = true;
+    }
+
+    /// Forgets a connect that waits for an Endpoint.
+    pub(super) fn forget_postponed(&mut self, rail: RailId) {
+        self.postponed.retain(|(waiting, ..)| *waiting != rail);
+    }
+
+    /// Returns the messages that the peer of a connection may send, and the number of connections.
+    pub(super) fn window(&self) -> (usize, usize) {
+        (self.receives as usize, self.count())
     }
 }
 
@@ -106,7 +124,7 @@ impl DatHome {
             attr: Some(attr),
         })?;
         self.connections.insert(rail, ep.clone());
-        let window = (self.connections.receives as usize, self.connections.count());
+        let window = self.connections.window();
         self.receives.prepare(adapter, Some(&ep), window)?;
         Ok(ep)
     }
@@ -115,7 +133,7 @@ impl DatHome {
         match self.try_connect(rail, hello) {
             Ok(()) => {}
             Err(Error::NoMemory) => {
-                self.free_ep(rail);
+                self.free_unconnected(rail);
                 self.connections.postponed.push_back((rail, *hello, Instant::now()));
                 self.connections.shortage.begin();
             }
@@ -128,7 +146,7 @@ impl DatHome {
         let Some(&(rail, hello, _)) = self.connections.postponed.front() else { return };
         let outcome = self.try_connect(rail, &hello);
         if outcome == Err(Error::NoMemory) {
-            self.free_ep(rail);
+            self.free_unconnected(rail);
             self.connections.shortage.go_on(self.connections.now());
             return;
         }
@@ -212,34 +230,6 @@ impl DatHome {
         }
     }
 
-    pub(super) fn begin_disconnect(&mut self, rail: RailId, close: Close) {
-        let how = match close {
-            Close::Graceful => libkdapl::Close::Graceful,
-            Close::Abrupt => libkdapl::Close::Abrupt,
-        };
-        // The event of the end follows, also if it is on its way already.
-        self.connections.postponed.retain(|(waiting, ..)| *waiting != rail);
-        let begun = self.ep(rail).is_some_and(|ep| ep.disconnect(how).is_ok());
-        if !begun {
-            self.close_rail(rail, None);
-        }
-    }
-
-    /// Frees the Endpoint of a rail, and reports its end. Nothing is outstanding on it.
-    fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
-        self.free_ep(rail);
-        self.forget_binds(rail);
-        self.reports.push_back(Report::Closed(rail, reason));
-    }
-
-    /// Frees the Endpoint of a rail, with the receives that only it can have.
-    fn free_ep(&mut self, rail: RailId) {
-        if let Some(handle) = self.connections.remove(rail) {
-            let window = (self.connections.receives as usize, self.connections.count());
-            self.receives.forget(&self.adapter, handle, window);
-        }
-    }
-
     /// Processes a connection event other than ESTABLISHED.
     pub(crate) fn connection_ended(&mut self, ep: Handle, event: ConnectionEvent) {
         let Some((rail, ep)) = self.connections.of(ep) else { return };
@@ -250,8 +240,16 @@ impl DatHome {
             event => reason(event),
         };
         self.close_rail(rail, reason);
-        self.connections.shortage.ep_was_freed(self.connections.now());
-        self.retry_postponed();
+    }
+
+    /// Tries the oldest connect that waits for an Endpoint again if one was freed. Returns whether
+    /// one was.
+    pub(crate) fn retry_if_freed(&mut self) -> bool {
+        let was_freed = std::mem::take(&mut self.connections.was_freed);
+        if was_freed {
+            self.retry_postponed();
+        }
+        was_freed
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::buffers::Buffers;
 use super::Adapter;
-use crate::bmi::engine::SharedReceives;
+use crate::bmi::engine::{RailId, SharedReceives};
 use crate::options::Options;
 use libkdapl::{CompletionFlags, Ep, Handle, Privileges, Srq, Subtype, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -33,6 +33,8 @@ pub(crate) struct Receives {
     dequeued: Arc<AtomicUsize>,
     /// Buffers that Endpoints without the SRQ have.
     of_eps: FxHashMap<Handle, FxHashSet<usize>>,
+    /// The same, of those that are being freed.
+    of_ending: FxHashMap<RailId, FxHashSet<usize>>,
 }
 
 impl Receives {
@@ -48,6 +50,7 @@ impl Receives {
             count: SharedReceives::new(limit as usize),
             dequeued: Arc::default(),
             of_eps: FxHashMap::default(),
+            of_ending: FxHashMap::default(),
         })
     }
 
@@ -155,11 +158,18 @@ impl Receives {
         }
     }
 
+    /// Keeps the receives of an Endpoint that is to be freed, so that nothing uses their buffers.
+    pub(super) fn keep(&mut self, ep: Handle, rail: RailId) {
+        if let Some(buffers) = self.of_eps.remove(&ep) {
+            self.of_ending.insert(rail, buffers);
+        }
+    }
+
     /// Takes back the receives of an Endpoint that was freed, of which no events come any more. One
     /// of the SRQ may be lost with the connection that it was for: it is replaced. `window` has the
     /// messages of a connection and the number of those that are left.
-    pub(super) fn forget(&mut self, adapter: &Adapter, ep: Handle, window: (usize, usize)) {
-        for buffer in self.of_eps.remove(&ep).into_iter().flatten() {
+    pub(super) fn forget(&mut self, adapter: &Adapter, rail: RailId, window: (usize, usize)) {
+        for buffer in self.of_ending.remove(&rail).into_iter().flatten() {
             self.buffers.free(buffer);
         }
         let outstanding = self.srq.as_ref().and_then(|srq| srq.query().ok());
