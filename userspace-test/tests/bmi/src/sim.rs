@@ -11,6 +11,7 @@
 //! posted.
 
 mod connections;
+mod endings;
 mod home;
 mod memory;
 mod network;

@@ -14,7 +14,6 @@ use super::{
     world::World, //
 };
 use crate::bmi::engine::{
-    Close,
     Cookie,
     Error,
     RailId,
@@ -22,7 +21,7 @@ use crate::bmi::engine::{
 };
 
 impl World {
-    fn find(&self, node: usize, rail: RailId) -> Option<(usize, usize)> {
+    pub(super) fn find(&self, node: usize, rail: RailId) -> Option<(usize, usize)> {
         self.places.get(&(node, rail)).copied()
     }
 
@@ -150,7 +149,7 @@ impl World {
         self.close_if_drained(connection, index);
     }
 
-    fn close_if_drained(&mut self, connection: usize, index: usize) {
+    pub(super) fn close_if_drained(&mut self, connection: usize, index: usize) {
         let end = &self.ends[connection][index];
         if end.closing && end.outstanding.is_empty() {
             self.break_connection(connection);
@@ -169,19 +168,6 @@ impl World {
         engine.completed(home, rail, cookie, success);
         if closed {
             self.steps.push(Step::Closed(connection, index));
-        }
-    }
-
-    pub(super) fn disconnect(&mut self, node: usize, rail: RailId, how: Close) {
-        let Some((connection, index)) = self.find(node, rail) else {
-            return;
-        };
-        match how {
-            Close::Abrupt => self.break_connection(connection),
-            Close::Graceful => {
-                self.ends[connection][index].closing = true;
-                self.close_if_drained(connection, index);
-            }
         }
     }
 
@@ -213,8 +199,7 @@ impl World {
         end.state = EndState::Closed;
         let node = end.node;
         if let Some(rail) = end.rail {
-            let Node { engine, home, .. } = &mut self.nodes[node];
-            engine.closed(home, rail, reason);
+            self.begin_free(node, rail, (connection, index), reason);
         }
     }
 }

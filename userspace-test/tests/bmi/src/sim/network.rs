@@ -49,6 +49,8 @@ pub struct End {
     pub queue: u16,
     /// The connection is closed after the outstanding requests.
     pub closing: bool,
+    /// The free of the Endpoint has returned.
+    pub freed: bool,
     pub private_data: Vec<u8>,
 }
 
@@ -64,6 +66,7 @@ impl End {
             received: 0,
             queue: 0,
             closing: false,
+            freed: false,
             private_data: Vec::new(),
         }
     }
@@ -88,4 +91,8 @@ pub enum Step {
     Closed(usize, usize),
     /// Executes a request of a node that concerns its memory.
     Memory(usize),
+    /// The worker of a node begins the call that is queued first.
+    End(usize),
+    /// The worker's call for a rail returns.
+    Ended(usize, RailId),
 }

@@ -10,6 +10,8 @@ use crate::bmi::engine::{
     Bucket,
     Completion,
     Config,
+    Ending,
+    Endings,
     Engine,
     Entry,
     Error,
@@ -33,6 +35,12 @@ impl Storage for Vectors {
     type Buckets = Vec<Bucket>;
 }
 
+/// Endpoint: a connection, and the end there.
+pub type Ep = (usize, usize);
+
+/// Rails that the queue of Endpoints takes: few, so that it is full at times.
+const ENDINGS: usize = 3;
+
 /// Parameters of a node, besides its identity.
 pub type Settings = Config;
 
@@ -40,6 +48,8 @@ pub type Settings = Config;
 pub struct Node {
     pub engine: Engine<Vectors>,
     pub home: SimHome,
+    /// Endpoints that the node's worker disconnects and frees.
+    pub endings: Endings<Ep, Vec<Option<Ending<Ep>>>>,
     pub settings: Settings,
     /// Entries of the storage.
     ops: usize,
@@ -76,6 +86,7 @@ impl Node {
         Self {
             engine,
             home: SimHome::default(),
+            endings: Endings::new((0..ENDINGS).map(|_| None).collect()),
             settings,
             ops: 0,
             peers: 0,

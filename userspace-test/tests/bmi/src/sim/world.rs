@@ -183,7 +183,7 @@ impl World {
             | Step::Established(connection, end)
             | Step::Closed(connection, end) => self.ends[connection][end].node,
             Step::Request(connection) => self.ends[connection][1].node,
-            Step::Memory(node) => node,
+            Step::Memory(node) | Step::End(node) | Step::Ended(node, _) => node,
         };
         // A device answers RDMA without its node.
         let rdma = match step {
@@ -206,6 +206,8 @@ impl World {
             Step::Established(connection, end) => self.establish(connection, end),
             Step::Closed(connection, end) => self.close(connection, end, None),
             Step::Memory(node) => self.change_memory(node),
+            Step::End(node) => self.begin_task(node),
+            Step::Ended(node, rail) => self.end_task(node, rail),
         }
     }
 
@@ -240,7 +242,7 @@ impl World {
                 self.ends[connection][1].state = EndState::Closed;
                 self.close(connection, 0, Some(Error::Refused));
             }
-            Request::Disconnect(rail, how) => self.disconnect(node, rail, how),
+            Request::Disconnect(rail, how) => self.begin_disconnect(node, rail, how),
             Request::Send(rail, cookie, message) => {
                 let packet = Packet::Message(message);
                 self.transmit(node, rail, vec![packet], cookie);
