@@ -6,6 +6,7 @@ mod cancel;
 mod credit;
 mod data;
 mod endings;
+mod endpoints;
 mod forged;
 mod hostile;
 mod idle;
