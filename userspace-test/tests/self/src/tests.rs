@@ -234,6 +234,7 @@ pub fn all() -> Vec<Test> {
         bmi::ends::TESTS,
         bmi::hostile::TESTS,
         bmi::kernel::TESTS,
+        bmi::leaving::TESTS,
         bmi::receives::TESTS,
         bmi::scale::TESTS,
         bmi::tool::TESTS,

@@ -4,6 +4,7 @@
 pub mod ends;
 pub mod hostile;
 pub mod kernel;
+pub mod leaving;
 pub mod receives;
 pub mod scale;
 pub mod tool;

@@ -56,8 +56,13 @@ impl Server {
         Ok(Self { child: RefCell::new(child), output: RefCell::new(output) })
     }
 
+    /// Returns the number of the process.
+    pub fn process(&self) -> i32 {
+        self.child.borrow().id() as i32
+    }
+
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        Ok(kill(Pid::from_raw(self.child.borrow().id() as i32), signal)?)
+        Ok(kill(Pid::from_raw(self.process()), signal)?)
     }
 
     pub fn kill(&self) -> Result<()> {
