@@ -64,7 +64,9 @@ impl<E> State<E> {
     /// Returns whether the Endpoint is to be freed.
     const fn frees(&self) -> bool {
         match self {
-            Self::Waiting(Task::Free(_), _) | Self::Disconnecting(Some(_)) | Self::Freeing(_) => true,
+            Self::Waiting(Task::Free(_), _) | Self::Disconnecting(Some(_)) | Self::Freeing(_) => {
+                true
+            }
             Self::Waiting(Task::Disconnect(..), _) | Self::Disconnecting(None) => false,
         }
     }
@@ -138,12 +140,6 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
     pub(crate) fn frees(&self, rail: RailId) -> bool {
         let mut endings = self.places.iter().flatten();
         endings.any(|ending| ending.rail == rail && ending.state.frees())
-    }
-
-    /// Returns whether an Endpoint is to be freed, so that another one may be had soon.
-    pub(crate) fn expects_ep(&self) -> bool {
-        let mut endings = self.places.iter().flatten();
-        endings.any(|ending| ending.state.frees())
     }
 
     /// Returns whether to call the worker, once until it has found the queue empty.

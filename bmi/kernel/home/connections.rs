@@ -162,7 +162,7 @@ impl Connections {
 
 impl KernelHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
-    fn create_ep(&mut self, rail: RailId) -> kdat::Result {
+    pub(super) fn create_ep(&mut self, rail: RailId) -> kdat::Result {
         let (adapter, connections) = (&self.adapter, &mut self.connections);
         let srq = self.receives.srq().cloned();
         let segments = |limit: u32| limit.clamp(1, kdat::MAX_SEGMENTS as u32) as i32;
@@ -275,7 +275,7 @@ impl KernelHome {
         };
         let remote = cr.remote().ok().and_then(PeerAddress::new);
         self.connections.set_address(rail.peer, remote);
-        if self.create_ep(rail).is_err() {
+        if self.create_ep(rail).is_err() && !self.create_ep_after_ends(rail) {
             let _ = cr.reject(&rejection());
             // The next request may find an Endpoint.
             self.connections.shortage.begin();

@@ -93,6 +93,16 @@ impl KernelHome {
         }
     }
 
+    /// Carries out the tasks that wait, and creates the Endpoint of a rail then. Returns whether
+    /// there is one.
+    pub(super) fn create_ep_after_ends(&mut self, rail: RailId) -> bool {
+        while let Some((ended, task)) = self.endings.take() {
+            let succeeded = carry_out(task);
+            self.task_done(ended, succeeded);
+        }
+        self.create_ep(rail).is_ok()
+    }
+
     /// Reports the end of a rail whose Endpoint was freed.
     fn freed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_requests(rail);

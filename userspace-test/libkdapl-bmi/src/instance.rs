@@ -34,8 +34,8 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// An instance of BMI. Dropping it stops listening, and ends the library's threads. Its contexts and
-/// peers keep the connections.
+/// An instance of BMI. Dropping it stops listening, and ends the library's threads. Its contexts
+/// and peers keep the connections.
 #[derive(Debug)]
 pub struct Bmi {
     shared: Arc<Shared>,

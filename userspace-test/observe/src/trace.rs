@@ -21,6 +21,8 @@ const TIMERS: &[&str] = &["timer/hrtimer_start", "timer/hrtimer_expire_entry"];
 const ENDPOINTS: &[&str] =
     &["kdapl/kdapl_ep_post", "kdapl/kdapl_ep_complete", "kdapl/kdapl_ep_state"];
 
+const STATES: &[&str] = &["kdapl/kdapl_ep_state", "workqueue/workqueue_execute_start"];
+
 /// A separate trace buffer, which records during its lifetime.
 pub struct Recording {
     folder: PathBuf,
@@ -131,6 +133,14 @@ impl Recording {
         Self::of(ENDPOINTS)
     }
 
+    /// Records states of endpoints, and work items.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub fn of_states_and_work() -> Result<Self> {
+        Self::of(STATES)
+    }
+
     /// Records work items.
     ///
     /// # Errors
@@ -212,7 +222,11 @@ impl Recording {
         Ok(functions_of(&self.stop()?, module))
     }
 
-    fn stop(&self) -> Result<String> {
+    /// Returns the lines since the start. Stops the recording.
+    ///
+    /// # Errors
+    /// Those of [`sleeps`](Self::sleeps).
+    pub fn stop(&self) -> Result<String> {
         fs::write(self.folder.join("tracing_on"), "0")?;
         let text = fs::read_to_string(self.folder.join("trace"))?;
         ensure!(is_whole(&text), "the trace buffer was too small");

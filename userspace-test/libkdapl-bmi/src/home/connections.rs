@@ -102,7 +102,7 @@ impl Connections {
 
 impl DatHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
-    fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
+    pub(super) fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
         let adapter = &self.adapter;
         let srq = self.receives.srq();
         let (writes, reads) = adapter.rdma_segments();
@@ -217,7 +217,8 @@ impl DatHome {
         if let Some(address) = cr.query().ok().and_then(|query| query.remote) {
             self.connections.addresses.insert(rail.peer, address);
         }
-        let Ok(ep) = self.create_ep(rail) else {
+        let created = self.create_ep(rail).or_else(|_| self.create_ep_after_ends(rail));
+        let Ok(ep) = created else {
             let _ = cr.reject(&rejection());
             // The next request may find an Endpoint.
             self.connections.shortage.begin();

@@ -86,6 +86,17 @@ impl DatHome {
         }
     }
 
+    /// Carries out the tasks that wait, and creates the Endpoint of a rail then.
+    pub(super) fn create_ep_after_ends(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
+        // The first attempt may have created one without receives.
+        self.free_unconnected(rail);
+        while let Some((ended, task)) = self.endings.take() {
+            let succeeded = carry_out(task);
+            self.task_done(ended, succeeded);
+        }
+        self.create_ep(rail)
+    }
+
     /// Reports the end of a rail whose Endpoint was freed.
     fn freed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_receives(rail);

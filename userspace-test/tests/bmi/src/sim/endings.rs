@@ -44,13 +44,7 @@ impl World {
     }
 
     /// Frees the Endpoint of a rail whose connection has ended.
-    pub(super) fn begin_free(
-        &mut self,
-        node: usize,
-        rail: RailId,
-        ep: Ep,
-        reason: Option<Error>,
-    ) {
+    pub(super) fn begin_free(&mut self, node: usize, rail: RailId, ep: Ep, reason: Option<Error>) {
         match self.nodes[node].endings.free(rail, ep, reason) {
             Ok(()) => self.steps.push(Step::End(node)),
             Err(ep) => {

@@ -7,8 +7,11 @@ use super::super::tests;
 use super::{address, bytes, long, long_messages_arrive, Side};
 use crate::context::Context;
 use crate::expect::{fails_saying, same};
+use crate::machine::count_of;
+use crate::trace::Recording;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl_bmi::{Failure, Options, Peer};
+use std::collections::{HashMap, HashSet};
 
 tests! {
     #[Transport]
@@ -26,6 +29,8 @@ tests! {
     #[Long, Transport]
     calls, 120, "The calls of kdapl_bmi.ko refuse wrong arguments, and move lists of 1,100 fragments and 16 MiB";
     unloads, 60, "kdapl_bmi.ko ends with messages in flight";
+    #[Transport]
+    frees_elsewhere, 120, "kdapl_bmi.ko frees Endpoints of peers that leave in another work item than that of the messages";
 }
 
 const TO_SERVER: i32 = 1;
@@ -215,5 +220,53 @@ fn unloads(context: &Context) -> Result<()> {
         server.end()?;
         side.failed(receive, Failure::Reset)?;
     }
+    Ok(())
+}
+
+/// Changes of Endpoints that a work item made: the work item, and the cause.
+fn changes_in_work(text: &str) -> Vec<(String, String)> {
+    let mut works = HashMap::new();
+    let mut changes = Vec::new();
+    for line in text.lines() {
+        // Format: `comm-pid   [cpu] flags  time: event: fields`
+        let Some((thread, rest)) = line.split_once(" [") else { continue };
+        if let Some((_, work)) = rest.split_once("execute_start: work struct ") {
+            let work = work.split(':').next().unwrap_or_default();
+            works.insert(thread.trim(), work.to_string());
+        } else if let Some(cause) = rest.split(" cause=").nth(1) {
+            let cause = cause.split(" to=").next().unwrap_or_default();
+            changes.extend(works.get(thread.trim()).map(|work| (work.clone(), cause.to_string())));
+        }
+    }
+    changes
+}
+
+fn frees_elsewhere(context: &Context) -> Result<()> {
+    const ROUNDS: u32 = 5;
+    let recording = Recording::of_states_and_work()?;
+    let server = Server::start(context)?;
+    let client = Side::open(context, &context.client, &Options::default())?;
+    let peer = client.bmi.lookup(&server.address)?;
+    request(&client, &peer, 100, ROUNDS + 1)?;
+    echo(context, &client, &peer, 100)?;
+    let connected = count_of("ep")?;
+    for _ in 0..ROUNDS {
+        let other = Side::open(context, &context.client, &Options::default())?;
+        let to_server = other.bmi.lookup(&server.address)?;
+        request(&other, &to_server, 100, 1)?;
+        echo(context, &other, &to_server, 100)?;
+        drop((to_server, other));
+        echo(context, &client, &peer, 100)?;
+    }
+    context.until("the Endpoints are freed", || Ok(count_of("ep")? == connected))?;
+    let changes = changes_in_work(&recording.stop()?);
+    server.end()?;
+    let works = |wanted: &str| -> HashSet<_> {
+        let found = changes.iter().filter(|(_, cause)| cause == wanted);
+        found.map(|(work, _)| work.clone()).collect()
+    };
+    let (accepts, frees) = (works("ACCEPT"), works("FREE"));
+    ensure!(!accepts.is_empty() && !frees.is_empty(), "nothing is recorded: {changes:?}");
+    ensure!(accepts.is_disjoint(&frees), "a free delays the messages: {changes:?}");
     Ok(())
 }
