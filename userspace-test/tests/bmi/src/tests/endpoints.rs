@@ -16,7 +16,8 @@ use crate::{
         Next,
         PeerId,
         RailId,
-        Task, //
+        Task,
+        ENDINGS, //
     },
     sim::SMALL,
 };
@@ -25,8 +26,8 @@ use std::collections::{
     HashSet, //
 };
 
-/// Rails that the queue takes.
-const LIMIT: usize = 4;
+/// Rails that the queue takes: few, so that it is full at times.
+const LIMIT: usize = ENDINGS / 16;
 
 type Queue = Endings<u32, Vec<Option<Ending<u32>>>>;
 
