@@ -31,7 +31,7 @@ fn ipv4_only(context: &Context) -> Result<()> {
     disguise.set("only_ipv4", 1)?;
     let outcome = ia.create_csp(Some((IPV6, 0).into()), &requests).map(drop);
     refused_as(outcome, Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_UNSUPPORTED)?;
-    let wide = 7 << 32 | context.port();
+    let wide = (7 << 32) | context.port();
     for conn_qual in [context.port(), wide] {
         let listener = Listener::on(&ia, conn_qual)?;
         let (client, server) = (End::new(&ia, Shape::default())?, End::new(&ia, Shape::default())?);
