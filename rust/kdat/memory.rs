@@ -34,7 +34,7 @@ use kernel::{
 ///
 /// `start`, `length` and `capacity` are the parts of a vector. No reference to its bytes is made
 /// but by the owner of a [`Buffer`], to the bytes of that buffer.
-struct Memory {
+struct Allocation {
     start: NonNull<u8>,
     length: usize,
     capacity: usize,
@@ -42,9 +42,9 @@ struct Memory {
 }
 
 // SAFETY: The bytes belong to the value.
-unsafe impl Send for Memory {}
+unsafe impl Send for Allocation {}
 
-impl Memory {
+impl Allocation {
     fn zeroed(length: usize) -> Result<KBox<Self>> {
         let bytes = KVVec::from_elem(0_u8, length, GFP_KERNEL)?;
         let (start, length, capacity) = bytes.into_raw_parts();
@@ -59,14 +59,14 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for Allocation {
     fn drop(&mut self) {
         // SAFETY: By the type invariant these are the parts of a vector, which has no other owner.
         drop(unsafe { KVVec::from_raw_parts(self.start.as_ptr(), self.length, self.capacity) });
     }
 }
 
-impl Held for Memory {
+impl Held for Allocation {
     fn next(&mut self) -> &mut Option<KBox<dyn Held>> {
         &mut self.next
     }
@@ -81,7 +81,7 @@ pub(crate) struct Region {
     pub(crate) rmr_context: u32,
     start: NonNull<u8>,
     length: usize,
-    memory: Option<KBox<Memory>>,
+    memory: Option<KBox<Allocation>>,
 }
 
 // SAFETY: The bytes belong to `memory`, which may be sent.
@@ -92,7 +92,7 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Allocates and registers memory: `dat_lmr_kcreate`.
     pub(crate) fn new(pz: &Pz, length: usize, privileges: u32) -> Result<Arc<Self>> {
-        let memory = Memory::zeroed(length)?;
+        let memory = Allocation::zeroed(length)?;
         let mut region = Self {
             pz: pz.clone(),
             lmr: Handle::NULL,

@@ -185,7 +185,8 @@ impl FreeInKernel {
 /// The memory of a receive is the kernel consumer's again when the call returns.
 fn freed_in_kernel(context: &Context) -> Result<()> {
     let FreeInKernel { callee, running, tests, disguise, _device } = FreeInKernel::begin(context)?;
-    std::thread::sleep(Duration::from_millis(200));
+    // Flushes of a failed queue pair are waited for during 300 ms, the outcome for 5 seconds.
+    std::thread::sleep(Duration::from_secs(1));
     same("stage", tests.parameter("stage")?, 3)?;
     callee.accept()?.await_end()?;
     running.join()??;
