@@ -63,6 +63,7 @@ pub(crate) use self::{
     endings::{
         Ending,
         Endings,
+        EndsEndpoints,
         Next,
         Task,
         ENDINGS, //

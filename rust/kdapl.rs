@@ -42,7 +42,7 @@ module! {
     params: {
         unsafe_drivers: i32 {
             default: 0,
-            description: "1: all users may open devices whose drivers peers can abuse (docs/drivers.md)",
+            description: "1: all users may open devices that peers can abuse (docs/drivers.md)",
         },
         peer_timeout_ms: u32 {
             default: 30_000,

@@ -220,6 +220,86 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
     }
 }
 
+/// Home whose Endpoints a worker disconnects and frees.
+pub(crate) trait EndsEndpoints {
+    /// Reference to an Endpoint. The drop of the last one frees it, which sleeps.
+    type Ep;
+    /// Storage of the queue.
+    type Places: DerefMut<Target = [Option<Ending<Self::Ep>>]>;
+
+    /// Returns the queue.
+    fn endings(&mut self) -> &mut Endings<Self::Ep, Self::Places>;
+
+    /// Returns the Endpoint of a rail.
+    fn ep_of(&self, rail: RailId) -> Option<Self::Ep>;
+
+    /// Takes the Endpoint of a rail out of the tables.
+    fn take_ep(&mut self, rail: RailId) -> Option<Self::Ep>;
+
+    /// Disconnects an Endpoint, which sleeps. Returns whether an event of the end follows, or is on
+    /// its way already.
+    fn disconnect_ep(ep: &Self::Ep, how: Close) -> bool;
+
+    /// Reports the end of a rail that has no Endpoint.
+    fn closed(&mut self, rail: RailId, reason: Option<Error>);
+
+    /// Forgets a rail whose Endpoint was freed, and reports its end.
+    fn freed(&mut self, rail: RailId, reason: Option<Error>);
+
+    /// Disconnects a rail.
+    fn begin_disconnect(&mut self, rail: RailId, how: Close) {
+        let Some(ep) = self.ep_of(rail) else {
+            return self.close_rail(rail, None);
+        };
+        let refused = self.endings().disconnect(rail, ep, how);
+        if refused.is_err_and(|ep| !Self::disconnect_ep(&ep, how)) {
+            self.close_rail(rail, None);
+        }
+    }
+
+    /// Frees the Endpoint of a rail, and reports its end afterwards. Nothing is outstanding on it.
+    fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
+        let Some(ep) = self.take_ep(rail) else {
+            if !self.endings().frees(rail) {
+                self.closed(rail, reason);
+            }
+            return;
+        };
+        if let Err(ep) = self.endings().free(rail, ep, reason) {
+            drop(ep);
+            self.freed(rail, reason);
+        }
+    }
+
+    /// Carries out a task, which sleeps. Returns whether it has succeeded.
+    fn carry_out(task: Task<Self::Ep>) -> bool {
+        match task {
+            Task::Disconnect(ep, how) => Self::disconnect_ep(&ep, how),
+            Task::Free(ep) => {
+                drop(ep);
+                true
+            }
+        }
+    }
+
+    /// Continues after a task.
+    fn task_done(&mut self, rail: RailId, succeeded: bool) {
+        match self.endings().done(rail, succeeded) {
+            Next::Wait => {}
+            Next::Close(rail) => self.close_rail(rail, None),
+            Next::Freed(rail, reason) => self.freed(rail, reason),
+        }
+    }
+
+    /// Carries out the tasks that wait for the worker.
+    fn carry_out_waiting(&mut self) {
+        while let Some((rail, task)) = self.endings().take() {
+            let succeeded = Self::carry_out(task);
+            self.task_done(rail, succeeded);
+        }
+    }
+}
+
 /// Returns the Endpoint of a task.
 fn endpoint<E>(task: Task<E>) -> E {
     match task {

@@ -16,10 +16,7 @@ mod transfers;
 
 pub(crate) use self::{
     connections::PRIVATE_DATA,
-    endings::{
-        carry_out,
-        EpTask, //
-    },
+    endings::EpTask,
     memory::{
         Fragment,
         Held, //
@@ -32,6 +29,7 @@ use crate::{
         Body,
         Close,
         Cookie,
+        EndsEndpoints,
         Error,
         Header,
         Hello,
@@ -318,6 +316,7 @@ impl Home for Step<'_> {
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
+        self.home.connections.forget_postponed(rail);
         self.home.begin_disconnect(rail, close);
     }
 

@@ -7,12 +7,12 @@
 
 use crate::{
     address::PeerAddress,
+    engine::EndsEndpoints,
     glue::{
         without_io,
         Ticker, //
     },
     home::{
-        carry_out,
         Adapter,
         KernelHome,
         PLACES, //
@@ -158,7 +158,7 @@ impl Shared {
     fn end_endpoints(&self) {
         let mut next = self.with(|inner| inner.state.next_task(None));
         while let Some((rail, task)) = next {
-            let succeeded = without_io(|| carry_out(task));
+            let succeeded = without_io(|| KernelHome::carry_out(task));
             next = self.with(|inner| inner.state.next_task(Some((rail, succeeded))));
         }
     }

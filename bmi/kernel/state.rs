@@ -6,6 +6,7 @@ use crate::{
     engine::{
         Bucket,
         Completion,
+        EndsEndpoints,
         Engine,
         Entry,
         OpId,

@@ -57,6 +57,7 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    new_mutex,
     prelude::*,
     sync::{
         atomic::{
@@ -65,7 +66,8 @@ use kernel::{
             Release, //
         },
         Arc,
-        ArcBorrow, //
+        ArcBorrow,
+        Mutex, //
     },
 };
 
@@ -145,7 +147,7 @@ impl<H: Handler> Drop for KeptUntilEnd<H> {
 /// `raw` is a live queue pair, owned by this value. Its context is `context`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
-    state: Pin<KBox<QpState>>,
+    state: Pin<KBox<Mutex<QpState>>>,
     // `Some` until `raw` is destroyed.
     context: Option<Arc<QpContext<H>>>,
     kept: KeptUntilEnd<H>,
@@ -183,7 +185,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         };
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().is_iwarp();
-        let state = KBox::<QpState>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let context = QpContext::new(handler)?;
         let mut attr = bindings::ib_qp_init_attr {
             event_handler: Some(event::<H>),
@@ -203,7 +205,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // SAFETY: The queue pair was just created. The value below owns it and the state.
-        let Ok(state) = state.write_pin_init(unsafe { QpState::new(raw) });
+        let new = unsafe { QpState::new(raw) };
+        let Ok(state) = state.write_pin_init(new_mutex!(new, "Qp::state"));
         // INVARIANT: The queue pair was just created with `context` as its context. On failure the
         // drop destroys it.
         let this = Arc::new(
@@ -231,7 +234,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             port_num: port,
             ..Default::default()
         };
-        self.state.modify(
+        self.state.lock().modify(
             &mut attr,
             bindings::ib_qp_attr_mask_IB_QP_STATE
                 | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
@@ -302,7 +305,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             if mask & bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT != 0 {
                 self.limit_retries(&mut attr, peer_timeout_ms);
             }
-            self.state.modify(&mut attr, mask)?;
+            self.state.lock().modify(&mut attr, mask)?;
         }
         Ok(depth)
     }

@@ -11,6 +11,7 @@ use crate::{
     engine::{
         reason_of,
         rejection,
+        EndsEndpoints,
         Error,
         Hello,
         PeerId,
@@ -162,7 +163,7 @@ impl Connections {
 
 impl KernelHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
-    pub(super) fn create_ep(&mut self, rail: RailId) -> kdat::Result {
+    fn create_ep(&mut self, rail: RailId) -> kdat::Result {
         let (adapter, connections) = (&self.adapter, &mut self.connections);
         let srq = self.receives.srq().cloned();
         let segments = |limit: u32| limit.clamp(1, kdat::MAX_SEGMENTS as u32) as i32;
@@ -275,7 +276,7 @@ impl KernelHome {
         };
         let remote = cr.remote().ok().and_then(PeerAddress::new);
         self.connections.set_address(rail.peer, remote);
-        if self.create_ep(rail).is_err() && !self.create_ep_after_ends(rail) {
+        if self.create_ep(rail).is_err() && self.create_ep_after_ends(rail).is_err() {
             let _ = cr.reject(&rejection());
             // The next request may find an Endpoint.
             self.connections.shortage.begin();
@@ -286,6 +287,12 @@ impl KernelHome {
             // The peer has given up.
             self.close_rail(rail, Some(Error::Reset));
         }
+    }
+
+    /// Carries out the tasks that wait, and creates the Endpoint of a rail then.
+    fn create_ep_after_ends(&mut self, rail: RailId) -> kdat::Result {
+        self.carry_out_waiting();
+        self.create_ep(rail)
     }
 
     /// Processes a connection event other than ESTABLISHED.

@@ -14,7 +14,6 @@ use super::{
     connect::HeldBack,
     distinct,
     Ep,
-    EpQp,
     Kept,
     Named,
     CONNECT,
@@ -192,25 +191,11 @@ impl Ep {
         // Over iWARP the ID may keep the QP alive, and the QP its shares of the completion queues.
         let (id, qp) = self.take_connection();
         drop(id);
-        self.await_end_of_receives(qp.as_deref());
         self.destroy_qp(qp);
         self.drain_evds();
         self.give_up_dtos();
         self.preposted.lock().clear();
         self.inner.lock().preposted_count = None;
-    }
-
-    /// Waits until the device writes to no receive of a kernel consumer any more. A failed QP may
-    /// still be [connecting](EpQp::end_delay). A process has no memory that it could write to: none
-    /// can be registered with such a driver.
-    ///
-    /// Context: process; sleeps.
-    pub(super) fn await_end_of_receives(&self, qp: Option<&EpQp>) {
-        if let (Some(qp), true) = (qp, self.context.ia.is_of_kernel) {
-            if qp.end_delay() {
-                flush_freed(|| self.unfinished());
-            }
-        }
     }
 
     /// Checks that no completion of an earlier life can be taken for one of the next life. Such a

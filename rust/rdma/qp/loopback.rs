@@ -35,7 +35,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             max_rd_atomic: 1,
             ..Default::default()
         };
-        self.state.modify(
+        self.state.lock().modify(
             &mut attr,
             bindings::ib_qp_attr_mask_IB_QP_STATE
                 | bindings::ib_qp_attr_mask_IB_QP_TIMEOUT
@@ -59,7 +59,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         // SAFETY: The device is alive, and `attr` is initialised.
         let ret = unsafe { bindings::kdapl_helper_path_to_self(device, port, &raw mut attr) };
         kernel::error::to_result(ret)?;
-        let result = self.state.modify(
+        let result = self.state.lock().modify(
             &mut attr,
             bindings::ib_qp_attr_mask_IB_QP_STATE
                 | bindings::ib_qp_attr_mask_IB_QP_AV

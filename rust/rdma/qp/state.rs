@@ -18,14 +18,10 @@ use super::{
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
-    new_mutex,
     prelude::*,
-    sync::{
-        lock::{
-            mutex::MutexBackend,
-            Guard, //
-        },
-        Mutex, //
+    sync::lock::{
+        mutex::MutexBackend,
+        Guard, //
     },
     time::{
         delay::fsleep,
@@ -50,12 +46,12 @@ enum Failure {
     Done,
 }
 
-/// Fields of [`QpState`] protected by its lock.
+/// State of a queue pair. The holder of the reference may change it, or keep it unchanged.
 ///
 /// # Invariants
 ///
-/// The queue pair is alive.
-pub(in crate::rdma) struct Inner {
+/// The queue pair is alive. (The [`Qp`] that owns this value destroys it.)
+pub(in crate::rdma) struct QpState {
     raw: NonNull<bindings::ib_qp>,
     /// Whether a connect or an accept over iWARP has no outcome yet.
     call_is_pending: bool,
@@ -63,11 +59,25 @@ pub(in crate::rdma) struct Inner {
 }
 
 // SAFETY: `ib_core` allows the use of a queue pair from any thread.
-unsafe impl Send for Inner {}
+unsafe impl Send for QpState {}
 
-impl Inner {
+impl QpState {
+    /// The state of a new queue pair.
+    ///
+    /// # Safety
+    ///
+    /// The queue pair is alive as long as the new value.
+    pub(super) unsafe fn new(raw: NonNull<bindings::ib_qp>) -> Self {
+        // INVARIANT: The caller guarantees that the queue pair is alive.
+        Self {
+            raw,
+            call_is_pending: false,
+            failure: Failure::None,
+        }
+    }
+
     /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
-    fn modify(&mut self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
+    pub(super) fn modify(&mut self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
         // SAFETY: By the type invariant the queue pair is alive, and `attr` is initialised.
         let ret = unsafe { bindings::ib_modify_qp(self.raw.as_ptr(), attr, mask as i32) };
         kernel::error::to_result(ret)
@@ -96,37 +106,6 @@ impl Inner {
     }
 }
 
-/// State of a queue pair.
-#[pin_data]
-pub(super) struct QpState {
-    #[pin]
-    inner: Mutex<Inner>,
-}
-
-impl QpState {
-    /// Creates the state of a new queue pair.
-    ///
-    /// # Safety
-    ///
-    /// The queue pair is alive as long as the new value.
-    pub(super) unsafe fn new(raw: NonNull<bindings::ib_qp>) -> impl PinInit<Self> {
-        // INVARIANT: The caller guarantees that the queue pair is alive.
-        let inner = Inner {
-            raw,
-            call_is_pending: false,
-            failure: Failure::None,
-        };
-        pin_init!(Self {
-            inner <- new_mutex!(inner, "Qp::state"),
-        })
-    }
-
-    /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
-    pub(super) fn modify(&self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
-        self.inner.lock().modify(attr, mask)
-    }
-}
-
 /// A queue pair that a CM ID keeps over iWARP.
 pub(in crate::rdma) trait HeldQp: Send + Sync {
     /// Notes that the outcome of the connect or accept is known. A delayed move to ERR follows.
@@ -137,8 +116,8 @@ pub(in crate::rdma) trait HeldQp: Send + Sync {
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
-    pub(in crate::rdma) fn hold_state(&self) -> Guard<'_, Inner, MutexBackend> {
-        self.state.inner.lock()
+    pub(in crate::rdma) fn hold_state(&self) -> Guard<'_, QpState, MutexBackend> {
+        self.state.lock()
     }
 
     /// Moves the queue pair to ERR: all posted requests complete as flushed. With a driver that
@@ -146,14 +125,14 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     ///
     /// Context: process; sleeps.
     pub(crate) fn fail(&self) -> Result {
-        let mut inner = self.state.inner.lock();
-        if inner.call_is_pending && !self._pd.device().driver().may_fail_amid_connect {
-            if matches!(inner.failure, Failure::None) {
-                inner.failure = Failure::Delayed(Instant::now());
+        let mut state = self.state.lock();
+        if state.call_is_pending && !self._pd.device().driver().may_fail_amid_connect {
+            if matches!(state.failure, Failure::None) {
+                state.failure = Failure::Delayed(Instant::now());
             }
             return Ok(());
         }
-        inner.move_to_err()
+        state.move_to_err()
     }
 
     /// Waits for a delayed move to ERR, until [`MAX_DELAY_MS`] after its request. Then makes it, as
@@ -164,15 +143,15 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     pub(crate) fn end_delay(&self) -> bool {
         let mut was_delayed = false;
         loop {
-            let mut inner = self.state.inner.lock();
-            let Failure::Delayed(since) = inner.failure else {
+            let mut state = self.state.lock();
+            let Failure::Delayed(since) = state.failure else {
                 return was_delayed;
             };
             was_delayed = true;
             if since.elapsed().as_millis() >= MAX_DELAY_MS {
-                let _ = inner.move_to_err();
+                let _ = state.move_to_err();
             } else {
-                drop(inner);
+                drop(state);
                 fsleep(Delta::from_millis(1));
             }
         }
@@ -181,11 +160,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
 
 impl<H: Handler, C: CqHandler> HeldQp for Qp<H, C> {
     fn call_ended(&self) {
-        let mut inner = self.state.inner.lock();
-        inner.call_is_pending = false;
-        if matches!(inner.failure, Failure::Delayed(_)) {
+        let mut state = self.state.lock();
+        state.call_is_pending = false;
+        if matches!(state.failure, Failure::Delayed(_)) {
             // This fails only if the device is dead, and then there is nothing to stop.
-            let _ = inner.move_to_err();
+            let _ = state.move_to_err();
         }
     }
 }

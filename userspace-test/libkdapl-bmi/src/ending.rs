@@ -2,7 +2,8 @@
 //! Thread that disconnects and frees Endpoints, without the lock of the instance. The first end of
 //! a connection creates it.
 
-use crate::home::carry_out;
+use crate::bmi::engine::EndsEndpoints;
+use crate::home::DatHome;
 use crate::instance::Shared;
 use crate::wait::{lock, Guard};
 use std::sync::{Arc, PoisonError};
@@ -43,7 +44,7 @@ impl Shared {
                 continue;
             };
             drop(guard);
-            let succeeded = carry_out(task);
+            let succeeded = DatHome::carry_out(task);
             guard = lock(&self.state);
             next = guard.0.next_task(Some((rail, succeeded)));
             self.announce(&mut guard);
@@ -55,6 +56,6 @@ impl Shared {
 fn end_all(guard: &mut Guard<'_>) {
     let mut next = guard.0.next_task(None);
     while let Some((rail, task)) = next {
-        next = guard.0.next_task(Some((rail, carry_out(task))));
+        next = guard.0.next_task(Some((rail, DatHome::carry_out(task))));
     }
 }

@@ -14,14 +14,14 @@ mod messages;
 mod receives;
 mod transfers;
 
-pub(crate) use endings::{carry_out, EpTask};
+pub(crate) use endings::EpTask;
 pub(crate) use memory::{Held, Parts};
 pub(crate) use receives::RECEIVE;
 pub(crate) use transfers::SILENT;
 
 use crate::bmi::engine::{
-    rejection, Body, Close, Cookie, Error, Header, Hello, Home, OpId, Posted, RailId, Source,
-    Transfer, Wanted, HEADER,
+    rejection, Body, Close, Cookie, EndsEndpoints, Error, Header, Hello, Home, OpId, Posted,
+    RailId, Source, Transfer, Wanted, HEADER,
 };
 use crate::options::Options;
 use crate::wait::UNEXPECTED_PLACE;
@@ -184,6 +184,7 @@ impl Home for DatHome {
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
+        self.connections.forget_postponed(rail);
         self.begin_disconnect(rail, close);
     }
 

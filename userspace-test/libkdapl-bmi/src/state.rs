@@ -2,7 +2,8 @@
 //! The engine and its home, under one lock.
 
 use crate::bmi::engine::{
-    Bucket, Engine, Entry, Op, OpId, Peer, Post, RailId, Storage, LINKS, MAX_CONTEXTS,
+    Bucket, EndsEndpoints, Engine, Entry, Op, OpId, Peer, Post, RailId, Storage, LINKS,
+    MAX_CONTEXTS,
 };
 use crate::context::Completion;
 use crate::error::Result;

@@ -49,6 +49,16 @@ pub fn tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Returns whether a thread of a process sleeps.
+///
+/// # Errors
+/// The kernel does not show the state of the thread.
+pub fn sleeps(process: i32, thread: i32) -> Result<bool> {
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat"))?;
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
+    Ok(state == Some('S'))
+}
+
 impl<T: Send + 'static> Worker<T> {
     /// Starts a thread.
     ///
@@ -111,13 +121,11 @@ impl<T: Send + 'static> Worker<T> {
 
     /// Returns whether the thread sleeps in a system call.
     fn sleeps_in(&self, wanted: libc::c_long) -> Result<bool> {
-        let stat = fs::read_to_string(format!("/proc/self/task/{}/stat", self.tid))?;
-        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
         let call = fs::read_to_string(format!("/proc/self/task/{}/syscall", self.tid));
         // Some kernels do not show the system call. Then any sleep counts.
         let number = wanted.to_string();
         let in_call = call.map_or(true, |text| text.split(' ').next() == Some(number.as_str()));
-        Ok(state == Some('S') && in_call)
+        Ok(in_call && sleeps(std::process::id() as i32, self.tid)?)
     }
 }
 

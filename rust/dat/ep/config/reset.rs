@@ -66,7 +66,6 @@ impl Ep {
         let (id, qp) = self.take_connection();
         *old_qp = qp;
         drop(id);
-        self.await_end_of_receives(old_qp.as_deref());
         self.destroy_qp(old_qp.take());
         self.begin_life(past_lives);
     }

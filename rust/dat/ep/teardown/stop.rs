@@ -217,9 +217,16 @@ impl Ep {
     /// Destroys the QP. If completions of it may be left, and the driver would use the destroyed QP
     /// when it polls one, the EVDs destroy it when they poll no more.
     ///
+    /// The device writes to no receive of a kernel consumer afterwards, although the ID may keep a
+    /// failed QP that is [connecting](EpQp::end_delay). A process has no memory that such a QP could
+    /// write to: none can be registered with its driver.
+    ///
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn destroy_qp(&self, qp: Option<Arc<EpQp>>) {
         let Some(qp) = qp else { return };
+        if self.context.ia.is_of_kernel && qp.end_delay() {
+            flush_freed(|| self.unfinished());
+        }
         let is_dangerous = qp.is_used_by_late_polls() && self.unpolled() != 0;
         let evds = is_dangerous.then(|| self.dto_evds()).flatten();
         if let Some(evds) = evds {

@@ -3,7 +3,9 @@
 
 use super::binds::REQUESTS;
 use super::DatHome;
-use crate::bmi::engine::{reason_of, rejection, Error, Hello, PeerId, RailId, Shortage};
+use crate::bmi::engine::{
+    reason_of, rejection, EndsEndpoints, Error, Hello, PeerId, RailId, Shortage,
+};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle, Subtype};
 use rustc_hash::FxHashMap;
@@ -102,7 +104,7 @@ impl Connections {
 
 impl DatHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
-    pub(super) fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
+    fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
         let adapter = &self.adapter;
         let srq = self.receives.srq();
         let (writes, reads) = adapter.rdma_segments();
@@ -229,6 +231,14 @@ impl DatHome {
             let _ = cr.reject(&rejection());
             self.close_rail(rail, Some(Error::Reset));
         }
+    }
+
+    /// Carries out the tasks that wait, and creates the Endpoint of a rail then.
+    fn create_ep_after_ends(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
+        // The first attempt may have created one without receives.
+        self.free_unconnected(rail);
+        self.carry_out_waiting();
+        self.create_ep(rail)
     }
 
     /// Processes a connection event other than ESTABLISHED.

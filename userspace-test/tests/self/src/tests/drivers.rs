@@ -120,11 +120,20 @@ fn open_as(
     context: &Context,
     turn: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Result<(), Error>> {
+    open_device_as(context, &context.client.device, turn)
+}
+
+/// As [`open_as`], for another device of the client's host.
+fn open_device_as(
+    context: &Context,
+    device: &str,
+    turn: impl FnOnce() -> Result<()> + Send,
+) -> Result<Result<(), Error>> {
     let host = &context.client;
     let thread = || {
         host.settle()?;
         turn()?;
-        Ok(Ia::open(&host.device, 4).map(drop))
+        Ok(Ia::open(device, 4).map(drop))
     };
     std::thread::scope(|scope| scope.spawn(thread).join().or_panicked()?)
 }
@@ -164,21 +173,12 @@ fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
 }
 
 fn silent_peers_need_rawio(context: &Context) -> Result<()> {
-    let device = iwarp::Device::of_client(context)?;
+    let _device = iwarp::Device::of_client(context)?;
     let parameters = format!("device={} driver_id={}", iwarp::DEVICE, IRDMA.0);
     let disguise = Loaded::new("kdapl_disguise", &parameters)?;
-    let open = |turn: fn() -> Result<()>| -> Result<_> {
-        let thread = || -> Result<_> {
-            turn()?;
-            Ok(device.open().map(drop))
-        };
-        std::thread::scope(|scope| scope.spawn(thread).join().or_panicked()?)
-    };
-    let outcome = open(|| become_user(NOBODY))?;
-    let refusal = outcome.err().context("an ordinary user has opened the device")?;
-    let refusal = refusal.downcast::<Error>()?;
-    refused(Err::<(), _>(refusal), Type::PRIVILEGES_VIOLATION)?;
-    open(|| become_user_with(NOBODY, CAP_SYS_RAWIO))??;
+    let outcome = open_device_as(context, iwarp::DEVICE, || become_user(NOBODY))?;
+    refused(outcome, Type::PRIVILEGES_VIOLATION)?;
+    open_device_as(context, iwarp::DEVICE, || become_user_with(NOBODY, CAP_SYS_RAWIO))??;
     disguise.unload()
 }
 

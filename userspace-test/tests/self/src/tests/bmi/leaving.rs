@@ -7,6 +7,7 @@ use super::tool::Server;
 use super::{address, Side};
 use crate::context::Context;
 use crate::machine::count_of;
+use crate::threads::sleeps;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl_bmi::Options;
 use nix::sys::ptrace;
@@ -35,13 +36,6 @@ fn ender(process: i32) -> Result<Option<i32>> {
         }
     }
     Ok(None)
-}
-
-/// Returns whether a thread sleeps.
-fn sleeps(process: i32, thread: i32) -> Result<bool> {
-    let stat = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat"))?;
-    let rest = stat.rsplit_once(')').context("a name")?.1;
-    Ok(rest.trim().starts_with('S'))
 }
 
 /// A thread of another process that is held up until the drop.
