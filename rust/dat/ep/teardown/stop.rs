@@ -218,8 +218,8 @@ impl Ep {
     /// when it polls one, the EVDs destroy it when they poll no more.
     ///
     /// The device writes to no receive of a kernel consumer afterwards, although the ID may keep a
-    /// failed QP that is [connecting](EpQp::end_delay). A process has no memory that such a QP could
-    /// write to: none can be registered with its driver.
+    /// failed QP that is [connecting](EpQp::end_delay). A process has no memory that such a QP
+    /// could write to: none can be registered with its driver.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn destroy_qp(&self, qp: Option<Arc<EpQp>>) {

@@ -11,6 +11,7 @@ use crate::{
         Close,
         Ending,
         Endings,
+        EndsEndpoints,
         Error,
         Key,
         Next,
@@ -21,30 +22,38 @@ use crate::{
     },
     sim::SMALL,
 };
-use std::collections::{
-    HashMap,
-    HashSet, //
+use std::{
+    cell::RefCell,
+    collections::{
+        HashMap,
+        HashSet, //
+    },
+    rc::Rc,
 };
 
 /// Rails that the queue takes: few, so that it is full at times.
 const LIMIT: usize = ENDINGS / 16;
 
-type Queue = Endings<u32, Vec<Option<Ending<u32>>>>;
+type Queue = Endings<u64, Vec<Option<Ending<u64>>>>;
 
 fn queue() -> Queue {
     Endings::new((0..LIMIT).map(|_| None).collect())
 }
 
-fn rail(number: u32) -> RailId {
+fn rail(number: u64) -> RailId {
     RailId {
-        peer: PeerId(Key::from_raw(u64::from(number))),
+        peer: PeerId(Key::from_raw(number)),
         session: 1,
         rail: 0,
     }
 }
 
+fn number(rail: RailId) -> u64 {
+    rail.peer.0.index().into()
+}
+
 /// Takes the next task, which has to be a free of this Endpoint.
-fn take_free(queue: &mut Queue, ep: u32) {
+fn take_free(queue: &mut Queue, ep: u64) {
     let task = queue.take();
     assert!(
         matches!(task, Some((id, Task::Free(found))) if (id, found) == (rail(ep), ep)),
@@ -52,7 +61,7 @@ fn take_free(queue: &mut Queue, ep: u32) {
     );
 }
 
-fn take_disconnect(queue: &mut Queue, ep: u32) {
+fn take_disconnect(queue: &mut Queue, ep: u64) {
     let task = queue.take();
     assert!(
         matches!(task, Some((id, Task::Disconnect(found, _))) if (id, found) == (rail(ep), ep)),
@@ -116,7 +125,7 @@ fn a_refused_disconnect_closes_the_rail() {
 #[test]
 fn a_full_or_stopped_queue_gives_endpoints_back() {
     let mut queue = queue();
-    for ep in 0..LIMIT as u32 {
+    for ep in 0..LIMIT as u64 {
         assert_eq!(queue.disconnect(rail(ep), ep, Close::Abrupt), Ok(()));
     }
     assert_eq!(queue.free(rail(9), 9, None), Err(9));
@@ -154,31 +163,80 @@ fn the_worker_is_called_once() {
     assert!(queue.call());
 }
 
+/// Buffers that the device may write to.
+type Device = Rc<RefCell<HashSet<u32>>>;
+
+/// An Endpoint with a receive. The drop frees it.
+struct Ep {
+    buffer: u32,
+    device: Device,
+}
+
+impl Drop for Ep {
+    fn drop(&mut self) {
+        self.device.borrow_mut().remove(&self.buffer);
+    }
+}
+
+type EpQueue = Endings<Rc<Ep>, Vec<Option<Ending<Rc<Ep>>>>>;
+
 /// A home whose connections have a receive buffer each.
 struct Scene {
-    queue: Queue,
-    /// Buffers of open connections, and of those that are ending.
-    open: HashMap<u32, u32>,
-    ending: HashMap<u32, u32>,
+    queue: EpQueue,
+    open: HashMap<u64, Rc<Ep>>,
+    /// Buffers of connections that are ending.
+    ending: HashMap<u64, u32>,
     free: Vec<u32>,
-    /// Buffers that the device may write to.
-    device: HashSet<u32>,
-    /// The call of the worker: its Endpoint, and whether it frees it.
-    call: Option<(u32, bool)>,
-    eps: u32,
-    closed: u32,
+    device: Device,
+    /// The call of the worker.
+    call: Option<(RailId, Task<Rc<Ep>>)>,
+    eps: u64,
+    closed: u64,
     /// Frees of the home itself.
     own: u32,
+}
+
+impl EndsEndpoints for Scene {
+    type Ep = Rc<Ep>;
+    type Places = Vec<Option<Ending<Rc<Ep>>>>;
+
+    fn endings(&mut self) -> &mut EpQueue {
+        &mut self.queue
+    }
+
+    fn ep_of(&self, rail: RailId) -> Option<Rc<Ep>> {
+        self.open.get(&number(rail)).cloned()
+    }
+
+    fn take_ep(&mut self, rail: RailId) -> Option<Rc<Ep>> {
+        let ep = self.open.remove(&number(rail))?;
+        self.ending.insert(number(rail), ep.buffer);
+        Some(ep)
+    }
+
+    fn disconnect_ep(_ep: &Rc<Ep>, _how: Close) -> bool {
+        true
+    }
+
+    fn closed(&mut self, _rail: RailId, _reason: Option<Error>) {
+        self.closed += 1;
+    }
+
+    fn freed(&mut self, rail: RailId, reason: Option<Error>) {
+        let buffer = self.ending.remove(&number(rail));
+        self.free.push(buffer.expect("a connection that ends"));
+        self.closed(rail, reason);
+    }
 }
 
 impl Scene {
     fn new() -> Self {
         Self {
-            queue: queue(),
+            queue: Endings::new((0..LIMIT).map(|_| None).collect()),
             open: HashMap::new(),
             ending: HashMap::new(),
             free: (0..8).collect(),
-            device: HashSet::new(),
+            device: Device::default(),
             call: None,
             eps: 0,
             closed: 0,
@@ -189,52 +247,34 @@ impl Scene {
     fn open(&mut self) {
         if let Some(buffer) = self.free.pop() {
             assert!(
-                self.device.insert(buffer),
+                self.device.borrow_mut().insert(buffer),
                 "a buffer of an Endpoint that is not freed is used again"
             );
             self.eps += 1;
-            self.open.insert(self.eps, buffer);
+            let device = self.device.clone();
+            self.open.insert(self.eps, Rc::new(Ep { buffer, device }));
         }
     }
 
-    fn disconnect(&mut self, ep: u32) {
-        // If the queue is full, the home disconnects the Endpoint itself.
-        let _ = self.queue.disconnect(rail(ep), ep, Close::Abrupt);
-    }
-
-    fn close(&mut self, ep: u32) {
-        let buffer = self.open.remove(&ep).expect("an open connection");
-        self.ending.insert(ep, buffer);
-        if self.queue.free(rail(ep), ep, None).is_err() {
-            self.device.remove(&buffer);
-            self.own += 1;
-            self.freed(ep);
-        }
-    }
-
-    fn freed(&mut self, ep: u32) {
-        let buffer = self.ending.remove(&ep).expect("a connection that ends");
-        self.free.push(buffer);
-        self.closed += 1;
+    fn close(&mut self, ep: u64) {
+        let closed = self.closed;
+        self.close_rail(rail(ep), None);
+        self.own += u32::from(self.closed > closed);
     }
 
     /// Begins a call of the worker, or lets it return.
     fn work(&mut self) -> bool {
-        let Some((ep, frees)) = self.call.take() else {
-            let task = self.queue.take();
-            self.call = task.map(|(_, task)| match task {
-                Task::Disconnect(ep, _) => (ep, false),
-                Task::Free(ep) => (ep, true),
-            });
+        let Some((rail, task)) = self.call.take() else {
+            self.call = self.queue.take();
             return self.call.is_some();
         };
-        if frees {
-            self.device.remove(&self.ending[&ep]);
-        }
-        if let Next::Freed(..) = self.queue.done(rail(ep), true) {
-            assert!(frees, "a rail is closed by a disconnect");
-            self.freed(ep);
-        }
+        let (closed, frees) = (self.closed, matches!(task, Task::Free(_)));
+        let succeeded = Self::carry_out(task);
+        self.task_done(rail, succeeded);
+        assert!(
+            frees || self.closed == closed,
+            "a rail is closed by a disconnect"
+        );
         true
     }
 }
@@ -248,10 +288,12 @@ fn a_buffer_is_used_again_only_after_the_free_has_returned() {
         for _ in 0..300 {
             let mut eps: Vec<_> = scene.open.keys().copied().collect();
             eps.sort_unstable();
-            match (rng.u8(..5), rng.choice(&eps)) {
-                (0, Some(ep)) => scene.disconnect(*ep),
-                (1, Some(ep)) => scene.close(*ep),
-                (2, _) => _ = scene.work(),
+            match (rng.u8(..20), rng.choice(&eps)) {
+                (0..4, Some(ep)) => scene.begin_disconnect(rail(*ep), Close::Abrupt),
+                (4..8, Some(ep)) => scene.close(*ep),
+                (8..12, _) => _ = scene.work(),
+                // A request finds no Endpoint.
+                (12, _) => scene.carry_out_waiting(),
                 _ => scene.open(),
             }
         }
@@ -261,7 +303,7 @@ fn a_buffer_is_used_again_only_after_the_free_has_returned() {
         while scene.work() {}
         assert_eq!(scene.closed, scene.eps, "each rail is closed once");
         assert_eq!(
-            (scene.free.len(), scene.device.len()),
+            (scene.free.len(), scene.device.borrow().len()),
             (8, 0),
             "a buffer is lost"
         );
