@@ -82,6 +82,7 @@ use self::{
         Kept,
         Named,
         Plan,
+        LazyRing,
         Preposted,
         Shares, //
     },

@@ -48,6 +48,18 @@ mod cell {
     pub(super) type Bool = super::host::AtomicBool;
 }
 
+/// Orders all earlier accesses before all later ones.
+#[cfg(not(kdapl_host))]
+pub(crate) fn full_barrier() {
+    kernel::sync::barrier::smp_mb();
+}
+
+/// Orders all earlier accesses before all later ones.
+#[cfg(kdapl_host)]
+pub(crate) fn full_barrier() {
+    host::fence(Full);
+}
+
 /// An index that one thread advances and another one reads, or a counter.
 #[repr(transparent)]
 pub(crate) struct AtomicU32(cell::U32);

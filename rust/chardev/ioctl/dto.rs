@@ -12,7 +12,8 @@ use super::{
     },
     zero,
     CallFailure,
-    CallResult, //
+    CallResult,
+    PROMISE, //
 };
 use crate::{
     chardev::client::Client,
@@ -44,7 +45,20 @@ use kdapl_bindings as uapi;
 pub(super) const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
-    post_one(&*ep::find(client, message.handle)?, &message.dto)
+    let ep = ep::find(client, message.handle)?;
+    // The post takes room of a promise.
+    ep.post_mapped();
+    post_one(&ep, &message.dto)?;
+    note_request(client, &ep, &message.hdr);
+    Ok(())
+}
+
+/// Notes a request for a promise.
+#[inline(always)]
+fn note_request(client: &Client, ep: &Arc<Ep>, header: &uapi::kdapl_hdr) {
+    if header.flags & PROMISE != 0 {
+        client.promises().request(ep);
+    }
 }
 
 /// Returns the operation of a DTO.
@@ -202,7 +216,10 @@ pub(super) fn begin_submit(
     let wait = find_wait(&ia, message)?;
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
+    // The posts take room of a promise.
+    ep.post_mapped();
     post_all(&ep, message)?;
+    note_request(client, &ep, &message.hdr);
     Ok(wait)
 }
 
@@ -213,5 +230,6 @@ pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Ca
     let deadline = deadline(&message.hdr, message.timeout_ns);
     let TakenEvents { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &events)?;
     (message.taken, message.nmore) = (taken, nmore);
+    evd::renew_promises(client);
     Ok(())
 }

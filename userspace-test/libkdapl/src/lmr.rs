@@ -38,6 +38,12 @@ struct Inner {
     _pz: Pz,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.object.device.bursts.remove_region(self.registration.lmr_context);
+    }
+}
+
 impl Lmr {
     pub(crate) fn register(
         device: &Arc<Device>,
@@ -53,6 +59,8 @@ impl Lmr {
             ..Default::default()
         };
         raw::call(device, call::LMR_CREATE, &mut message)?;
+        let memory = message.address..message.address.saturating_add(message.length);
+        device.bursts.add_region(message.lmr_context, memory);
         Ok(Self(Arc::new(Inner {
             object: Object::new(device, message.handle, call::LMR_FREE),
             buffer,
@@ -116,6 +124,7 @@ impl Lmr {
     /// # Errors
     /// `INVALID_STATE/LMR_IN_USE` if it cannot be unregistered now.
     pub fn free(&self) -> Result<()> {
+        self.0.object.device.bursts.remove_region(self.0.registration.lmr_context);
         self.0.object.free()
     }
 }
