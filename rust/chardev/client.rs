@@ -178,7 +178,11 @@ impl Client {
             let evd = ia.get_by_low_bits::<Evd>(offset >> MAP_EVD_SHIFT);
             evd.ok_or(ENXIO)?.map(area, vma)
         } else {
-            let area = if is_second { Area::Posts } else { Area::Promise };
+            let area = if is_second {
+                Area::Posts
+            } else {
+                Area::Promise
+            };
             let low_bits = (offset & !MAP_IS_EP) >> MAP_EVD_SHIFT;
             let ep = ia.get_by_low_bits::<Ep>(low_bits);
             ep.ok_or(ENXIO)?.map_posts(area, vma)

@@ -7,8 +7,8 @@
 //! timer keeps them.
 //!
 //! A process that posts many DTOs of an Endpoint before it waits asks for a promise. It gets the
-//! promise when its next wait has taken an event. If it has then mapped several DTOs, the wait after
-//! that returns with a promise, too. So a process that keeps many requests in flight makes one call
+//! promise when its next wait has taken an event. If it has then mapped several DTOs, the wait
+//! after that returns with a promise, too. So a process that keeps many requests in flight makes one call
 //! for all events and posts of a round.
 
 use crate::{
@@ -23,10 +23,7 @@ use crate::{
     },
 };
 use kernel::{
-    impl_has_hr_timer,
-    impl_has_work,
-    new_mutex,
-    new_work,
+    impl_has_hr_timer, impl_has_work, new_mutex, new_work,
     sync::{
         ArcBorrow,
         Mutex, //

@@ -80,9 +80,9 @@ use self::{
     data::{
         receive_slots,
         Kept,
+        LazyRing,
         Named,
         Plan,
-        LazyRing,
         Preposted,
         Shares, //
     },

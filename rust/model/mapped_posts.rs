@@ -140,13 +140,18 @@ impl<M: PostMemory> MappedPosts<M> {
     /// Creates an empty ring without a promise. `memory` is zeroed. `None` if it has no room for a
     /// DTO.
     pub(crate) fn new(memory: M) -> Option<Self> {
+        Self::numbered_after(memory, NO_PROMISE)
+    }
+
+    /// As [`MappedPosts::new`]. The number of the first promise follows `last`.
+    pub(crate) fn numbered_after(memory: M, last: u32) -> Option<Self> {
         let room = memory.words().dtos.len() / DTO_WORDS;
         let slots = u32::try_from(room).unwrap_or(u32::MAX);
         Some(Self {
             slots: 1_u32.checked_shl(slots.checked_ilog2()?)?,
             memory,
             head: 0,
-            last_promise: NO_PROMISE,
+            last_promise: last,
             is_promised: false,
         })
     }
@@ -202,8 +207,6 @@ impl<M: PostMemory> MappedPosts<M> {
         let words = self.memory.words();
         let slot = words.dtos.chunks_exact(DTO_WORDS).nth(slot);
         let mut cells = slot.unwrap_or_default().iter();
-        MappedDto::decode(array::from_fn(|_| {
-            cells.next().map_or(0, AtomicU64::load)
-        }))
+        MappedDto::decode(array::from_fn(|_| cells.next().map_or(0, AtomicU64::load)))
     }
 }

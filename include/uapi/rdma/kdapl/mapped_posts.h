@@ -12,7 +12,7 @@
  * posts".
  */
 #define KDAPL_MAP_PROMISE	0	/* one page, read-only: kdapl_mapped_promise */
-#define KDAPL_MAP_POSTS		1	/* two pages, to read and write: kdapl_mapped_posts, the DTOs */
+#define KDAPL_MAP_POSTS		1	/* two pages, to write: kdapl_mapped_posts, the DTOs */
 #define KDAPL_MAP_IS_EP		(1ULL << 60)
 #define KDAPL_MAP_POSTS_OFFSET(ep, area)	(KDAPL_MAP_IS_EP | KDAPL_MAP_OFFSET(ep, area))
 

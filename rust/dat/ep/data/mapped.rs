@@ -144,9 +144,7 @@ impl Ep {
         while left != 0 {
             let batch = left.min(MAX_CHAIN as u32);
             let taken = |number| u32::try_from(number).is_ok_and(|number| number < batch);
-            self.post_batch(&array::from_fn(|number| {
-                taken(number).then(|| ring.take())
-            }));
+            self.post_batch(&array::from_fn(|number| taken(number).then(|| ring.take())));
             left = left.wrapping_sub(batch);
         }
         count

@@ -158,12 +158,13 @@ impl Posts {
             return;
         }
         let frees = device.bursts.frees();
-        let is_of = |kind: &Option<Kind>| {
-            kind.as_ref().is_some_and(|kind| kind.is_of(&raw, local.context))
-        };
+        let is_of =
+            |kind: &Option<Kind>| kind.as_ref().is_some_and(|kind| kind.is_of(&raw, local.context));
         let known = self.kinds.iter().position(is_of);
         let place = known.unwrap_or(self.next);
-        if let Some(kind) = self.kinds[place].as_mut().filter(|kind| known.is_some() && kind.frees == frees) {
+        if let Some(kind) =
+            self.kinds[place].as_mut().filter(|kind| known.is_some() && kind.frees == frees)
+        {
             kind.longest = kind.longest.max(local.length);
             return;
         }

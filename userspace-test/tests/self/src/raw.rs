@@ -3,7 +3,9 @@
 
 use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
-use libkdapl::sys::{kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT, KDAPL_MAP_IS_EP};
+use libkdapl::sys::{
+    kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT, KDAPL_MAP_IS_EP,
+};
 use libkdapl::{Buffer, Error};
 use std::os::fd::AsRawFd;
 use std::{io, ptr};

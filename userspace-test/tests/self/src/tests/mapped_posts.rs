@@ -5,7 +5,7 @@ use super::tests;
 use super::user_limits::Parameter;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{done, dto, empty, refused_as, same};
+use crate::expect::{self, connection_over, done, dto, empty, refused_as, same};
 use crate::raw::{call, map, posts_offset_of, protect, Mapped};
 use anyhow::{ensure, Result};
 use libkdapl::raw::{call as calls, MappedPosts};
@@ -13,6 +13,7 @@ use libkdapl::sys::*;
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Segment, Subtype, Type,
 };
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
@@ -136,103 +137,97 @@ fn timer(context: &Context) -> Result<()> {
     anyhow::bail!("no promise has lasted until a DTO was mapped")
 }
 
-fn streamed(context: &Context) -> Result<()> {
-    const DEPTH: u64 = 32;
-    let _parameter = without_timer()?;
-    let depth = Shape { receives: 64, requests: DEPTH as u32, ..Default::default() };
-    let Pair { client, server, .. } = &Pair::new(context, depth)?;
-    let count = context.count(2_000).max(8 * DEPTH);
-    let (mut posted, mut received, mut completed) = (0, 0, 0);
-    for cookie in 0..64 {
-        server.receive(cookie as usize * 64, 64, cookie)?;
+/// Waits until all of `cookies` have completed, and takes their events. The last call that takes
+/// events finds all slots free.
+fn complete_all(
+    context: &Context,
+    end: &End,
+    operation: DtoOperation,
+    cookies: Range<u64>,
+    length: impl Fn(u64) -> u64,
+) -> Result<()> {
+    let count = (cookies.end - cookies.start) as i32;
+    let (first, _) = end.request.wait(Some(context.patience()), count)?;
+    done(&first, operation, length(cookies.start), cookies.start)?;
+    for cookie in cookies.skip(1) {
+        done(&context.next(&end.request)?, operation, length(cookie), cookie)?;
     }
-    let post = |cookie: u64| -> Result<()> {
-        let at = 64 * (cookie % DEPTH) as usize;
-        client.lmr.buffer().write(at, &cookie.to_ne_bytes());
-        client.send(at, 57 - (cookie % 50) as usize, cookie)
-    };
-    while completed < count {
-        while posted < count && posted - completed < DEPTH {
-            post(posted)?;
-            posted += 1;
-        }
-        // Half of them, so that the next burst is a long one, and others are in flight.
-        for _ in 0..DEPTH.div_ceil(2).min(posted - completed) {
-            let event = context.next(&client.request)?;
-            done(&event, DtoOperation::Send, 57 - completed % 50, completed)?;
-            completed += 1;
-            let event = context.next(&server.recv)?;
-            done(&event, DtoOperation::Receive, 57 - received % 50, received)?;
-            let at = (received % 64) as usize * 64;
-            let mut bytes = [0; 8];
-            server.lmr.buffer().read(at, &mut bytes);
-            same("message", u64::from_ne_bytes(bytes), received)?;
-            server.receive(at, 64, received + 64)?;
-            received += 1;
-        }
-    }
-    let mapped = client.ep.mapped_posts();
-    println!("{mapped} of {count} messages were mapped");
-    ensure!(mapped > count / 2, "most messages were posted by calls");
     Ok(())
 }
 
-fn room(context: &Context) -> Result<()> {
-    const REQUESTS: u32 = 24;
+fn streamed(context: &Context) -> Result<()> {
+    const DEPTH: u64 = 32;
     let _parameter = without_timer()?;
-    let shape = Shape { requests: REQUESTS, receives: 64, ..Default::default() };
+    let shape = Shape { receives: DEPTH as u32, requests: DEPTH as u32, ..Default::default() };
     let Pair { client, server, .. } = &Pair::new(context, shape)?;
-    let to = server.lmr.remote_segment(0, 64);
-    // Long bursts, which ask for promises.
-    for round in 0..3 {
-        for cookie in 0..REQUESTS.into() {
-            client.write(0, 8, to, cookie)?;
+    // The first messages are the longest ones.
+    let length = |cookie: u64| 57 - cookie % 50;
+    let rounds = context.count(50).max(3);
+    for round in 0..rounds {
+        let cookies = round * DEPTH..(round + 1) * DEPTH;
+        for cookie in cookies.clone() {
+            let at = 64 * (cookie % DEPTH) as usize;
+            server.receive(at, 64, cookie)?;
+            client.lmr.buffer().write(at, &cookie.to_ne_bytes());
+            client.send(at, length(cookie) as usize, cookie)?;
         }
-        // The completions are in the queue, and their slots busy, until a call takes them.
-        let one_more = client.ep.post_rdma_write(
-            &[client.lmr.segment(0, 8)],
-            to,
-            0,
-            CompletionFlags::default(),
-        );
-        refused_as(one_more, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP)?;
-        let mapped = client.ep.mapped_posts();
-        println!("round {round}: {mapped} mapped so far");
-        for cookie in 0..REQUESTS.into() {
-            done(&context.next(&client.request)?, DtoOperation::RdmaWrite, 8, cookie)?;
+        complete_all(context, client, DtoOperation::Send, cookies.clone(), length)?;
+        for cookie in cookies {
+            let event = context.next(&server.recv)?;
+            done(&event, DtoOperation::Receive, length(cookie), cookie)?;
+            let mut bytes = [0; 8];
+            server.lmr.buffer().read(64 * (cookie % DEPTH) as usize, &mut bytes);
+            same("message", u64::from_ne_bytes(bytes), cookie)?;
         }
     }
-    ensure!(client.ep.mapped_posts() > 0, "no request was mapped");
+    same("mapped: all but the first round", client.ep.mapped_posts(), (rounds - 1) * DEPTH)
+}
+
+fn room(context: &Context) -> Result<()> {
+    const REQUESTS: u64 = 24;
+    let _parameter = without_timer()?;
+    let shape = Shape { requests: REQUESTS as u32, ..Default::default() };
+    let Pair { client, server, .. } = &Pair::new(context, shape)?;
+    let to = server.lmr.remote_segment(0, 64);
+    for round in 0..3 {
+        for cookie in 0..REQUESTS {
+            client.write(0, 8, to, cookie)?;
+        }
+        same("mapped so far", client.ep.mapped_posts(), round * REQUESTS)?;
+        // The completions are in the queue, and their slots busy, until a call takes them.
+        let local = [client.lmr.segment(0, 8)];
+        let one_more = client.ep.post_rdma_write(&local, to, 0, CompletionFlags::default());
+        refused_as(one_more, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP)?;
+        complete_all(context, client, DtoOperation::RdmaWrite, 0..REQUESTS, |_| 8)?;
+    }
     Ok(())
 }
 
 fn learned(context: &Context) -> Result<()> {
+    const DEPTH: u64 = 16;
     let _parameter = without_timer()?;
-    let shape = Shape { requests: 64, receives: 64, ..Default::default() };
-    let Pair { client, server, .. } = &Pair::new(context, shape)?;
+    let Pair { client, server, .. } = &Pair::new(context, Shape::default())?;
     let to = server.lmr.remote_segment(0, 64);
-    let flags = CompletionFlags::default();
-    let write = |local: Segment| client.ep.post_rdma_write(&[local], to, 1, flags);
-    for _ in 0..2 {
-        (0..16).try_for_each(|_| write(client.lmr.segment(0, 8)))?;
-        (0..16).try_for_each(|_| {
-            done(&context.next(&client.request)?, DtoOperation::RdmaWrite, 8, 1)
-        })?;
+    let write =
+        |local: Segment| client.ep.post_rdma_write(&[local], to, 1, CompletionFlags::default());
+    for cookie in 0..DEPTH {
+        client.write(0, 8, to, cookie)?;
     }
-    let before = client.ep.mapped_posts();
+    complete_all(context, client, DtoOperation::RdmaWrite, 0..DEPTH, |_| 8)?;
     write(client.lmr.segment(8, 8))?;
-    same("mapped: other addresses of the region", client.ep.mapped_posts(), before + 1)?;
+    same("mapped: other addresses of the region", client.ep.mapped_posts(), 1)?;
     let end = client.lmr.buffer().len();
     let beyond = Segment { length: 8, ..client.lmr.segment(end - 4, 4) };
     refused_as(write(beyond), Type::PROTECTION_VIOLATION, Subtype::PROTECTION_READ)?;
-    let foreign = Segment { context: beyond.context ^ 0xff00, ..client.lmr.segment(0, 8) };
+    let foreign = Segment { context: !beyond.context, ..client.lmr.segment(0, 8) };
     refused_as(write(foreign), Type::PROTECTION_VIOLATION, Subtype::PROTECTION_READ)?;
-    crate::expect::refused(write(client.lmr.segment(0, 65)), Type::LENGTH_ERROR)?;
+    expect::refused(write(client.lmr.segment(0, 65)), Type::LENGTH_ERROR)?;
     done(&context.next(&client.request)?, DtoOperation::RdmaWrite, 8, 1)?;
     // A region that is freed.
     let segment = client.lmr.segment(0, 8);
     client.lmr.free()?;
-    refused_as(write(segment), Type::PROTECTION_VIOLATION, Subtype::PROTECTION_READ)
+    refused_as(write(segment), Type::PROTECTION_VIOLATION, Subtype::PROTECTION_READ)?;
+    same("mapped", client.ep.mapped_posts(), 1)
 }
 
 fn refused(context: &Context) -> Result<()> {
@@ -246,7 +241,8 @@ fn refused(context: &Context) -> Result<()> {
     let with_flags = |end: &End| kdapl_mapped_dto { flags: 1 << 30, ..send(end, 8, 7) };
     let beyond = |end: &End| send(end, end.lmr.buffer().len() + 1, 7);
     let no_region = |end: &End| {
-        let local = Segment { context: !end.lmr.registration().lmr_context, ..end.lmr.segment(0, 8) };
+        let local =
+            Segment { context: !end.lmr.registration().lmr_context, ..end.lmr.segment(0, 8) };
         kdapl_mapped_dto { local, ..send(end, 8, 7) }
     };
     type Make<'a> = &'a dyn Fn(&End) -> kdapl_mapped_dto;
@@ -286,7 +282,7 @@ fn flushed(context: &Context) -> Result<()> {
         let found = dto(&event, DtoOperation::Send, DtoStatus::Flushed)?;
         same("cookie", found.cookie, cookie)?;
     }
-    crate::expect::connection_over(&context.next(&client.connect)?)
+    connection_over(&context.next(&client.connect)?)
 }
 
 fn ends(context: &Context) -> Result<()> {
@@ -309,7 +305,7 @@ fn ends(context: &Context) -> Result<()> {
             _ => drop(posts),
         }
         drop(client);
-        crate::expect::connection_over(&context.next(&server.connect)?)?;
+        connection_over(&context.next(&server.connect)?)?;
     }
     Ok(())
 }
