@@ -8,8 +8,8 @@
 //!
 //! A process that posts many DTOs of an Endpoint before it waits asks for a promise. It gets the
 //! promise when its next wait has taken an event. If it has then mapped several DTOs, the wait
-//! after that returns with a promise, too. So a process that keeps many requests in flight makes one call
-//! for all events and posts of a round.
+//! after that returns with a promise, too. So a process that keeps many requests in flight makes one
+//! call for all events and posts of a round.
 
 use crate::{
     dat::{
@@ -50,8 +50,8 @@ use kernel::{
 /// Number of mapped DTOs after which the next wait returns with a promise.
 const BUSY: u32 = 4;
 
-/// Largest number of Endpoints that get a promise by a wait.
-const MOST_BUSY: usize = 64;
+/// Largest number of Endpoints that have a promise, or get one by a wait.
+const MOST_ENDPOINTS: usize = 64;
 
 /// Endpoints with a promise, and the timer that keeps it.
 struct Promised {
@@ -112,7 +112,7 @@ impl Promises {
     /// Notes that an Endpoint gets a promise when a wait returns. Without memory it gets none.
     fn note_busy(&self, busy: &mut KVec<u64>, ep: &Ep) {
         let handle = ep.handle();
-        if !busy.contains(&handle) && busy.len() < MOST_BUSY {
+        if !busy.contains(&handle) && busy.len() < MOST_ENDPOINTS {
             let _ = busy.push(handle, GFP_KERNEL_ACCOUNT);
             self.is_busy.swap(true);
         }
@@ -121,8 +121,9 @@ impl Promises {
     /// Promises to post the DTOs that a process maps from now on. Promises nothing without memory.
     fn promise(promised: &mut Promised, ep: Arc<Ep>) {
         let is_listed = promised.eps.iter().any(|listed| Arc::ptr_eq(listed, &ep));
-        let has_room = is_listed || promised.eps.reserve(1, GFP_KERNEL_ACCOUNT).is_ok();
-        if has_room && ep.promise_posts() && !is_listed {
+        let has_room = promised.eps.len() < MOST_ENDPOINTS
+            && promised.eps.reserve(1, GFP_KERNEL_ACCOUNT).is_ok();
+        if (is_listed || has_room) && ep.promise_posts() && !is_listed {
             let _ = promised.eps.push(ep, GFP_KERNEL_ACCOUNT);
         }
     }
@@ -143,18 +144,18 @@ impl Promises {
         let Some(delay) = post_delay_ns() else { return };
         let mut promised = self.promised.lock();
         self.is_busy.swap(false);
+        // Before a process can see a promise.
+        self.is_any.swap(true);
         while let Some(ep) = promised.busy.pop() {
             if let Some(ep) = find(ep) {
                 Self::promise(&mut promised, ep);
             }
         }
         if promised.eps.is_empty() {
-            return;
+            self.is_any.swap(false);
+        } else if promised.timer.is_none() {
+            promised.timer = Some(self.clone().start(Delta::from_nanos(delay)));
         }
-        self.is_any.swap(true);
-        // The drop of the old handle stops the timer.
-        promised.timer = None;
-        promised.timer = Some(self.clone().start(Delta::from_nanos(delay)));
     }
 
     /// Keeps the promises, if there are any: the DTOs precede a call. A promise stands until a DTO
@@ -223,7 +224,7 @@ impl HrTimerCallback for Promises {
     /// Queues the work item: posts may sleep.
     fn run(this: ArcBorrow<'_, Self>, _: HrTimerCallbackContext<'_, Self>) -> HrTimerRestart {
         // If it is queued already, this reference is dropped here. It is not the last one, since
-        // the work item has one.
+        // the handle of the timer has one.
         let _ = queue().enqueue(Arc::from(this));
         HrTimerRestart::NoRestart
     }

@@ -46,11 +46,19 @@ pub(super) const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
     let ep = ep::find(client, message.handle)?;
-    // The post takes room of a promise.
-    ep.post_mapped();
-    post_one(&ep, &message.dto)?;
+    posts_without_promise(&ep, || post_one(&ep, &message.dto))?;
     note_request(client, &ep, &message.hdr);
     Ok(())
+}
+
+/// Makes a call that takes slots of an Endpoint, and so room of a promise. The promise is withdrawn
+/// before the call, and again after it: another thread may have got one meanwhile.
+#[inline(always)]
+pub(super) fn posts_without_promise<T>(ep: &Arc<Ep>, call: impl FnOnce() -> T) -> T {
+    ep.post_mapped();
+    let result = call();
+    ep.post_mapped();
+    result
 }
 
 /// Notes a request for a promise.
@@ -216,9 +224,7 @@ pub(super) fn begin_submit(
     let wait = find_wait(&ia, message)?;
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
-    // The posts take room of a promise.
-    ep.post_mapped();
-    post_all(&ep, message)?;
+    posts_without_promise(&ep, || post_all(&ep, message))?;
     note_request(client, &ep, &message.hdr);
     Ok(wait)
 }

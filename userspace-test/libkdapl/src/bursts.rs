@@ -58,10 +58,13 @@ impl Bursts {
         self.regions.write().unwrap_or_else(PoisonError::into_inner).insert(context, memory);
     }
 
-    /// Removes a region, which is about to be freed.
-    pub(crate) fn remove_region(&self, context: u32) {
-        self.frees.fetch_add(1, Ordering::SeqCst);
-        self.regions.write().unwrap_or_else(PoisonError::into_inner).remove(&context);
+    /// Removes a region, which is about to be freed. Has no effect if it was removed before.
+    pub(crate) fn remove_region(&self, context: u32, memory: &Range<u64>) {
+        let mut regions = self.regions.write().unwrap_or_else(PoisonError::into_inner);
+        if regions.get(&context) == Some(memory) {
+            regions.remove(&context);
+            self.frees.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     /// Returns the addresses of the region with this context.

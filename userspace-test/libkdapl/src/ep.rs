@@ -18,7 +18,7 @@ use crate::object::{Handle, Object};
 use crate::raw::{self, call, Device};
 use crate::sys::*;
 use config::{evd_handle, pz_handle, Parts};
-use mapped::Posts;
+pub(crate) use mapped::Posts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An endpoint. Keeps its protection zone and its EVDs alive.
@@ -68,7 +68,7 @@ impl Ep {
         self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn posts(&self) -> MutexGuard<'_, Posts> {
+    pub(crate) fn posts(&self) -> MutexGuard<'_, Posts> {
         // Nothing panics while it is locked.
         self.0.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,6 +5,7 @@
 //!
 //! A mapped DTO cannot be refused any more: the process has gone on. So one that a call would
 //! refuse completes with an error, and breaks the connection, as one does whose work request fails.
+//! The DTOs after it are flushed.
 //! `docs/ioctl/dto.md` tells a process what to check before it maps a DTO.
 
 use super::Post;
@@ -24,6 +25,7 @@ use crate::{
             DtoResult,
             PostMark, //
         },
+        ep::Phase,
         event::{
             DtoStatus,
             Operation, //
@@ -38,7 +40,10 @@ use crate::{
             MappedSegment, //
         },
     },
-    rdma::qp::MAX_CHAIN,
+    rdma::{
+        qp::MAX_CHAIN,
+        wr::SgList, //
+    },
     sys::mapped_memory::{
         Area,
         MappedMemory, //
@@ -100,9 +105,12 @@ impl Ep {
     /// number.
     ///
     /// Context: process; sleeps.
+    #[inline]
     pub(crate) fn post_mapped(self: &Arc<Self>) -> u32 {
-        let ring = self.mapped.as_ref();
-        ring.map_or(0, |ring| self.drain_mapped(&mut ring.lock()))
+        match self.mapped.as_ref() {
+            Some(ring) => self.drain_mapped(&mut ring.lock()),
+            None => 0,
+        }
     }
 
     /// As [`Ep::post_mapped`], if there are any. `None` if there are none, and the promise stands.
@@ -110,7 +118,8 @@ impl Ep {
     /// Context: process; sleeps.
     pub(crate) fn post_if_mapped(self: &Arc<Self>) -> Option<u32> {
         let mut ring = self.mapped.as_ref()?.lock();
-        if ring.count() == 0 {
+        let is_freed = self.inner.lock().phase == Phase::Freed;
+        if ring.count() == 0 && !is_freed {
             return None;
         }
         Some(self.drain_mapped(&mut ring))
@@ -137,6 +146,7 @@ impl Ep {
     }
 
     /// Posts as many DTOs as there are at first: a process that maps more does not prolong it.
+    #[cold]
     fn drain_mapped(self: &Arc<Self>, ring: &mut Ring) -> u32 {
         ring.withdraw();
         let count = ring.count();
@@ -174,9 +184,30 @@ impl Ep {
             let (posted, result) = self.post_list(posts);
             posts = posts.get(posted..).unwrap_or_default();
             if let (Err(error), [refused, rest @ ..]) = (result, posts) {
-                self.complete_refused(refused, error);
+                if self.post_to_flushing_qp(refused).is_err() {
+                    self.complete_refused(refused, error);
+                }
                 posts = rest;
             }
+        }
+    }
+
+    /// Posts a DTO to a QP whose DTOs are being flushed. So its event follows those of earlier DTOs.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE if the DTOs are not being flushed; as for [`Ep::post`].
+    #[cold]
+    fn post_to_flushing_qp(&self, post: &Post<'_>) -> DatResult {
+        let mut inner = self.inner.lock();
+        if !matches!(inner.phase, Phase::Flushing(_)) {
+            return Err(inner.phase.invalid_state_error());
+        }
+        let mut list = SgList::new();
+        let dto = self.examine(post.operation, &inner, post, &mut list)?;
+        match post.operation.direction() {
+            Direction::Receive => self.post_to_qp(&mut inner, dto, post.local, &list),
+            Direction::Request => self.post_request(&mut inner, dto, post, &list),
         }
     }
 
@@ -184,7 +215,7 @@ impl Ep {
     #[cold]
     fn complete_refused(self: &Arc<Self>, post: &Post<'_>, error: DatError) {
         let inner = self.inner.lock();
-        let is_connected = inner.phase.is_connected();
+        let is_connected = matches!(inner.phase, Phase::Connected(_));
         let evd = match post.operation.direction() {
             Direction::Request => inner.parts.request_evd(),
             Direction::Receive => inner.parts.recv_evd(),
@@ -207,7 +238,8 @@ impl Ep {
         }
         drop(inner);
         if is_connected {
-            self.break_soon();
+            // At once: no later DTO may reach the peer.
+            self.break_connection();
         }
     }
 }
@@ -229,7 +261,7 @@ impl MappedDto {
 impl Inner {
     /// Returns the number of DTOs that surely find a slot; `None` unless requests can be sent.
     fn room(&self) -> Option<PerDirection<u32>> {
-        if !self.phase.is_connected() || self.may_send().is_err() {
+        if !matches!(self.phase, Phase::Connected(_)) || self.may_send().is_err() {
             return None;
         }
         let free = |capacity: u32, outstanding| capacity.saturating_sub(outstanding);

@@ -49,7 +49,7 @@ impl Kind {
 
 /// Posts of an endpoint. Locked during each post.
 #[derive(Debug, Default)]
-pub(super) struct Posts {
+pub(crate) struct Posts {
     /// [`Bursts::takes`](crate::bursts::Bursts::takes) at the last post.
     takes: u32,
     /// Number of posts of this burst.
@@ -67,6 +67,8 @@ pub(super) struct Posts {
     slots: u32,
     /// Number of DTOs that were mapped so far.
     total: u64,
+    /// Number of calls that post without this lock.
+    unlocked: u32,
 }
 
 impl Posts {
@@ -81,7 +83,7 @@ impl Posts {
 
     /// Maps a DTO. Returns `false` if it has to be posted by a call.
     pub(super) fn map(&mut self, device: &Arc<Device>, ep: Handle, dto: &Dto<'_>) -> bool {
-        if !device.bursts.may_map() {
+        if !device.bursts.may_map() || self.unlocked != 0 {
             return false;
         }
         let Some(promise) = self.ring().and_then(|ring| ring.promise()) else { return false };
@@ -121,7 +123,10 @@ impl Posts {
     fn accepted(&self, device: &Device, dto: &Dto<'_>) -> Option<kdapl_mapped_dto> {
         let (raw, [local]) = (dto.raw(), raw::segments(dto)) else { return None };
         let kind = self.kinds.iter().flatten().find(|kind| kind.is_of(&raw, local.context))?;
-        let fits = kind.frees == device.bursts.frees()
+        // Some drivers refuse a read of no bytes.
+        let is_empty_read = raw.operation == KDAPL_DTO_RDMA_READ && local.length == 0;
+        let fits = !is_empty_read
+            && kind.frees == device.bursts.frees()
             && kind.holds(local)
             && (raw.operation == KDAPL_DTO_SEND
                 || raw.operation == KDAPL_DTO_RECEIVE
@@ -182,10 +187,18 @@ impl Posts {
         }
     }
 
-    /// Checks whether posts are mapped. Then all threads post under this lock: a post that takes
-    /// room without it could leave too little for the mapped DTOs.
-    pub(super) fn is_mapped(&self) -> bool {
-        matches!(self.ring, Some(Some(_)))
+    /// Begins a call that posts without this lock, because it may wait for long. A post that takes
+    /// room could leave too little for mapped DTOs, so none is mapped meanwhile. Returns `false` if
+    /// DTOs were mapped before: then the call has to post under the lock.
+    pub(super) fn begin_unlocked(&mut self) -> bool {
+        let may_begin = self.total == 0;
+        self.unlocked += u32::from(may_begin);
+        may_begin
+    }
+
+    /// Ends such a call.
+    pub(super) fn end_unlocked(&mut self) {
+        self.unlocked -= 1;
     }
 
     /// Returns the number of DTOs that were mapped so far.

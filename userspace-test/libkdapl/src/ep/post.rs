@@ -215,11 +215,12 @@ impl Ep {
     /// Posts all of `dtos` in their order and then, with a `wait`, waits like
     /// [`Evd::wait`](crate::Evd::wait), in one system call. Stops at the first DTO that is refused.
     pub fn submit(&self, dtos: &[Dto<'_>], wait: Option<Wait<'_>>) -> Submitted {
-        let posts = self.posts();
-        if !posts.is_mapped() {
-            drop(posts);
-            return self.submit_unlocked(dtos, wait);
+        if self.posts().begin_unlocked() {
+            let submitted = self.submit_unlocked(dtos, wait);
+            self.posts().end_unlocked();
+            return submitted;
         }
+        let posts = self.posts();
         let submitted = self.submit_unlocked(dtos, None);
         drop(posts);
         match (wait, &submitted.event) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! DTOs that the kernel posts without a call for each: see "Mapped posts" in `docs/ioctl/dto.md`.
 
-use super::mapping::{offset, page_size, Mapping};
+use super::mapping::{offset, page_size, ForkMark, Mapping};
 use super::Device;
 use crate::sys::*;
 use std::io;
@@ -26,6 +26,8 @@ pub struct MappedPosts {
     promise: Mapping,
     /// `struct kdapl_mapped_posts`, and the DTOs in the second page.
     posts: Mapping,
+    /// A forked child inherits the mappings, but may not use them.
+    process: ForkMark,
     page: usize,
     slots: u32,
     /// Index after the newest DTO.
@@ -43,7 +45,8 @@ impl MappedPosts {
         let offset = |area| KDAPL_MAP_IS_EP | offset(ep, area);
         let promise = Mapping::new(device, offset(KDAPL_MAP_PROMISE), page, false)?;
         let posts = Mapping::new(device, offset(KDAPL_MAP_POSTS), 2 * page, true)?;
-        let mut this = Self { promise, posts, page, slots: 0, tail: 0 };
+        let process = ForkMark::new()?;
+        let mut this = Self { promise, posts, process, page, slots: 0, tail: 0 };
         this.slots = this.word(std::mem::offset_of!(kdapl_mapped_promise, slots));
         this.tail = this.shared_tail().load(Ordering::Relaxed);
         let size = this.word(std::mem::offset_of!(kdapl_mapped_promise, dto_size)) as usize;
@@ -66,9 +69,12 @@ impl MappedPosts {
         unsafe { self.posts.at(std::mem::offset_of!(kdapl_mapped_posts, tail)) }
     }
 
-    /// Returns the number of the kernel's promise, or `None` if there is none.
+    /// Returns the number of the kernel's promise. `None` if there is none, and in a forked child.
     #[must_use]
     pub fn promise(&self) -> Option<u32> {
+        if !self.process.is_own() {
+            return None;
+        }
         let promise = self.word(std::mem::offset_of!(kdapl_mapped_promise, promise));
         (promise != 0).then_some(promise)
     }

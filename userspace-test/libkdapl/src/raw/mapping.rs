@@ -6,6 +6,7 @@ use crate::sys::*;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Returns the size of a page in bytes.
 pub(super) fn page_size() -> io::Result<usize> {
@@ -76,5 +77,41 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: This value owns the mapping, and no reference into it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Memory by which a process recognises that it is not a forked child.
+#[derive(Debug)]
+pub(super) struct ForkMark(Mapping);
+
+impl ForkMark {
+    /// Marks this process.
+    pub(super) fn new() -> io::Result<Self> {
+        let length = page_size()?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: A mapping at an address that the kernel chooses affects no other memory.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let this = Self(Mapping { start, length });
+        // SAFETY: The mapping belongs to `this`.
+        if unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_WIPEONFORK) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        this.mark().store(1, Ordering::Relaxed);
+        Ok(this)
+    }
+
+    fn mark(&self) -> &AtomicU32 {
+        // SAFETY: Only this type accesses the mapping.
+        unsafe { self.0.at(0) }
+    }
+
+    /// Checks whether this is the process that was marked.
+    pub(super) fn is_own(&self) -> bool {
+        self.mark().load(Ordering::Relaxed) != 0
     }
 }

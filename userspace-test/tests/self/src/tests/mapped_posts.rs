@@ -28,7 +28,7 @@ tests! {
     #[Transport]
     learned, 30, "A DTO is mapped only if the kernel has accepted one like it: others are refused by the call";
     #[Transport]
-    refused, 60, "A mapped DTO that a call would refuse completes with an error, and breaks the connection";
+    refused, 60, "A mapped DTO that a call would refuse completes with an error, and breaks the connection before later ones are sent";
     #[Transport]
     flushed, 30, "Mapped DTOs of a disconnected Endpoint are flushed, each with its event";
     #[Transport]
@@ -259,8 +259,14 @@ fn refused(context: &Context) -> Result<()> {
         let Pair { client, server, .. } = &pair;
         let mut posts = Posts::new(client)?;
         let promise = posts.promised(context, server)?;
+        server.receive(0, 64, 1)?;
         posts.push(make(client), promise)?;
+        posts.push(send(client, 8, 8), promise)?;
         same("cookie", dto(&context.next(&client.request)?, operation, status)?.cookie, 7)?;
+        let later = dto(&context.next(&client.request)?, DtoOperation::Send, DtoStatus::Flushed)?;
+        same("cookie of the DTO after it", later.cookie, 8)?;
+        // It has not reached the peer.
+        dto(&context.next(&server.recv)?, DtoOperation::Receive, DtoStatus::Flushed)?;
         pair.ends(context, ConnectionEvent::Broken)?;
     }
     Ok(())
