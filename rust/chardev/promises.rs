@@ -8,8 +8,8 @@
 //!
 //! A process that posts many DTOs of an Endpoint before it waits asks for a promise. It gets the
 //! promise when its next wait has taken an event. If it has then mapped several DTOs, the wait
-//! after that returns with a promise, too. So a process that keeps many requests in flight makes one
-//! call for all events and posts of a round.
+//! after that returns with a promise, too. So a process that keeps many requests in flight makes
+//! one call for all events and posts of a round.
 
 use crate::{
     dat::{
@@ -120,10 +120,13 @@ impl Promises {
 
     /// Promises to post the DTOs that a process maps from now on. Promises nothing without memory.
     fn promise(promised: &mut Promised, ep: Arc<Ep>) {
-        let is_listed = promised.eps.iter().any(|listed| Arc::ptr_eq(listed, &ep));
+        if promised.eps.iter().any(|listed| Arc::ptr_eq(listed, &ep)) {
+            ep.promise_posts();
+            return;
+        }
         let has_room = promised.eps.len() < MOST_ENDPOINTS
             && promised.eps.reserve(1, GFP_KERNEL_ACCOUNT).is_ok();
-        if (is_listed || has_room) && ep.promise_posts() && !is_listed {
+        if has_room && ep.promise_posts() {
             let _ = promised.eps.push(ep, GFP_KERNEL_ACCOUNT);
         }
     }

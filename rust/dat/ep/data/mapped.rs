@@ -192,7 +192,7 @@ impl Ep {
         }
     }
 
-    /// Posts a DTO to a QP whose DTOs are being flushed. So its event follows those of earlier DTOs.
+    /// Posts a DTO to a QP whose DTOs are being flushed: its event follows those of earlier DTOs.
     ///
     /// # Errors
     ///
