@@ -41,7 +41,7 @@
 //! |---|---|---|
 //! | `Pending::work` | mutex | the wait of a command of io_uring, also while it runs |
 //! | `Promises::promised` | mutex | promises to post mapped DTOs, also while they are kept |
-//! | `Ep::mapped` | mutex | the DTOs that a process maps, also while they are posted |
+//! | `SharedRing::ring` | mutex | the DTOs that a process maps, also while they are posted |
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
 //! | `FastLmr::dropped` | mutex | resources of an LMR that requests register, during their drop |
@@ -105,8 +105,7 @@
 //! In `period_lock` (`helpers/workqueue.c`) only `cpus_read_lock()` is taken.
 //!
 //! io_uring holds the lock of its ring while a command is issued, runs or is cancelled, above all
-//! of these. The memory management holds its lock of a process above `Ep::mapped`, while it is
-//! mapped.
+//! of these.
 //!
 //! `Point::admission`, `Device::annex`, `Objects::inner`, `Cr::id` and `Ep::preposted` are taken in
 //! `rdma_cm`'s worker, which all connections of the host share. So no thread waits for

@@ -49,9 +49,10 @@ mod cell {
 }
 
 /// Orders all earlier accesses before all later ones.
+// As `smp_mb()`, whose arguments differ between versions of the kernel crate.
 #[cfg(not(kdapl_host))]
 pub(crate) fn full_barrier() {
-    kernel::sync::barrier::smp_mb();
+    cell::U32::new(0).xchg(0, Full);
 }
 
 /// Orders all earlier accesses before all later ones.

@@ -62,8 +62,17 @@ use kernel::{
 /// The ring of an Endpoint whose posts a process has mapped.
 type Ring = mapped_posts::MappedPosts<MappedMemory>;
 
-/// As [`Ring`]; `None` before the first mapping.
-pub(in crate::dat::ep) type LazyRing = SetOnce<Pin<KBox<Mutex<Ring>>>>;
+/// The ring and its memory.
+#[pin_data]
+pub(in crate::dat::ep) struct SharedRing {
+    /// Not in the lock, which must not be taken while a process is mapping it.
+    memory: MappedMemory,
+    #[pin]
+    ring: Mutex<Ring>,
+}
+
+/// `None` before the first mapping.
+pub(in crate::dat::ep) type LazyRing = SetOnce<Pin<KBox<SharedRing>>>;
 
 impl From<MappedSegment> for Segment {
     fn from(segment: MappedSegment) -> Self {
@@ -91,14 +100,18 @@ impl Ep {
     pub(crate) fn map_posts(&self, area: Area, vma: &VmaNew) -> Result {
         if self.mapped.as_ref().is_none() {
             let memory = MappedMemory::new(self.context.ia.user())?;
-            let ring = Ring::new(memory).ok_or(EINVAL)?;
+            let ring = Ring::new(memory.clone()).ok_or(EINVAL)?;
             ring.memory().publish_dto_slots(ring.slots());
-            let ring = KBox::pin_init(new_mutex!(ring, "Ep::mapped"), GFP_KERNEL_ACCOUNT)?;
+            let shared = pin_init!(SharedRing {
+                memory,
+                ring <- new_mutex!(ring, "SharedRing::ring"),
+            });
             // Another thread may have been faster.
-            let _ = self.mapped.populate(ring);
+            let _ = self
+                .mapped
+                .populate(KBox::pin_init(shared, GFP_KERNEL_ACCOUNT)?);
         }
-        let ring = self.mapped.as_ref().ok_or(EAGAIN)?.lock();
-        ring.memory().map(area, vma)
+        self.mapped.as_ref().ok_or(EAGAIN)?.memory.map(area, vma)
     }
 
     /// Withdraws the promise to post mapped DTOs, and posts those that there are. Returns their
@@ -108,7 +121,7 @@ impl Ep {
     #[inline]
     pub(crate) fn post_mapped(self: &Arc<Self>) -> u32 {
         match self.mapped.as_ref() {
-            Some(ring) => self.drain_mapped(&mut ring.lock()),
+            Some(shared) => self.drain_mapped(&mut shared.ring.lock()),
             None => 0,
         }
     }
@@ -117,7 +130,7 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(crate) fn post_if_mapped(self: &Arc<Self>) -> Option<u32> {
-        let mut ring = self.mapped.as_ref()?.lock();
+        let mut ring = self.mapped.as_ref()?.ring.lock();
         let is_freed = self.inner.lock().phase == Phase::Freed;
         if ring.count() == 0 && !is_freed {
             return None;
@@ -132,10 +145,10 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(crate) fn promise_posts(self: &Arc<Self>) -> bool {
-        let Some(ring) = self.mapped.as_ref() else {
+        let Some(shared) = self.mapped.as_ref() else {
             return false;
         };
-        let mut ring = ring.lock();
+        let mut ring = shared.ring.lock();
         self.drain_mapped(&mut ring);
         let room = self.inner.lock().room();
         let promises = room.is_some();

@@ -189,6 +189,7 @@ fn header_flags(context: &Context) -> Result<()> {
         number(call::EP_COMMON_CONNECT),
     ];
     let gated = [&absolute[3..], &[number(call::CR_ACCEPT)]].concat();
+    let promising = [number(call::EP_POST), number(call::EP_SUBMIT)];
     let (flags, reserved) =
         (std::mem::offset_of!(kdapl_hdr, flags), std::mem::offset_of!(kdapl_hdr, reserved));
     for (name, number, size) in all() {
@@ -198,6 +199,9 @@ fn header_flags(context: &Context) -> Result<()> {
         }
         if gated.contains(&number) {
             known |= KDAPL_FLAG_READY_GATE;
+        }
+        if promising.contains(&number) {
+            known |= KDAPL_FLAG_PROMISE;
         }
         let bits = (0..32).map(|bit| 1 << bit).filter(|bit| known & bit == 0);
         for (at, value) in bits.map(|bit| (flags, bit)).chain([(reserved, 1), (reserved, 1 << 31)])
@@ -272,20 +276,9 @@ fn bad_pointers(context: &Context) -> Result<()> {
         }
     }
     // A message of which only the first half is mapped.
-    let buffer = libkdapl::Buffer::new(4096)?;
-    let edge = buffer.address(0) + 4096 - 8;
-    // SAFETY: maps an inaccessible page after the buffer, only if the address is free.
-    unsafe {
-        libc::mmap(
-            (buffer.address(0) + 4096) as *mut _,
-            4096,
-            libc::PROT_NONE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
-            -1,
-            0,
-        )
-    };
-    buffer.write(4096 - 8, &(size_of::<kdapl_ia_query>() as u32).to_ne_bytes());
+    let page = raw::Page::before_nothing()?;
+    page.buffer.write(4096 - 8, &(size_of::<kdapl_ia_query>() as u32).to_ne_bytes());
+    let edge = page.end() - 8;
     let outcome = send_from_nowhere(ia.device(), call::IA_QUERY.request(), edge);
     same("half a message", outcome, Err(libc::EFAULT))
 }
