@@ -6,7 +6,6 @@ mod complete;
 mod examine;
 mod list;
 mod local;
-mod mapped;
 mod marker;
 mod named;
 mod post;
@@ -30,7 +29,6 @@ pub(in crate::dat) use self::local::{
 };
 
 pub(super) use self::{
-    mapped::LazyRing,
     named::Named,
     preposted::Preposted,
     registrations::Registrations,

@@ -214,7 +214,6 @@ impl Evd {
             event_size: size_of::<kdapl_event>() as u32,
             ..Default::default()
         };
-        self.device().bursts.note_take();
         raw::call(self.device(), call, &mut message)?;
         if message.nmore != 0 {
             self.map_events();
@@ -222,13 +221,11 @@ impl Evd {
         Ok(((message.taken as usize).min(room.len()), message.nmore))
     }
 
-    /// Checks whether this call is a dequeue that finds nothing but mapped events, and no mapped
-    /// DTO waits for a call. Call it before
+    /// Checks whether this call is a dequeue that finds nothing but mapped events. Call it before
     /// reading the mapped events: an event that is mapped afterwards clears the flag.
     fn is_known_empty(&self, call: Call<kdapl_evd_wait>) -> bool {
         let mapped = self.0.mapped.get().and_then(Option::as_ref);
         call.request() == call::EVD_DEQUEUE.request()
-            && !self.device().bursts.has_mapped()
             && mapped.is_some_and(|mapped| !mapped.calls_only() && mapped.claims_empty())
     }
 
