@@ -88,7 +88,7 @@ dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM *param)
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_CNO): @cno is stale or another object
  * * DAT_QUEUE_EMPTY: the time is over; without its class of error unless the IA was opened with the
  *   option strict, because programs compare with the bare number
- * * DAT_INTERRUPTED_CALL: a signal has arrived
+ * * DAT_INTERRUPTED_CALL: a signal has called a handler
  * * DAT_ABORT: the IA was closed, or the CNO has lost its last EVD
  *
  * Example: cno.c

@@ -104,7 +104,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_disable(DAT_EVD_HANDLE evd);
  *   chose which completions wake
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_WAITER): another thread waits on it
  * * DAT_TIMEOUT_EXPIRED: the time is over, with fewer events
- * * DAT_INTERRUPTED_CALL: a signal has arrived
+ * * DAT_INTERRUPTED_CALL: a signal has called a handler
  * * DAT_ABORT: the IA was closed
  *
  * Example: evd.c

@@ -199,6 +199,25 @@ fn deadline(header: &bindings::kdapl_hdr, timeout_ns: u64) -> Deadline {
     }
 }
 
+/// Returns the failure of a wait. The kernel restarts the call after a signal that calls no handler:
+/// the process was stopped or traced, or has work of io_uring to do. A duration would then count
+/// anew, so such a wait is not restarted.
+#[cold]
+fn wait_failure(
+    failure: CallFailure,
+    header: &bindings::kdapl_hdr,
+    timeout_ns: u64,
+) -> CallFailure {
+    let is_duration = header.flags & ABSOLUTE == 0 && timeout_ns < bindings::KDAPL_TIMEOUT_INFINITE;
+    match failure {
+        CallFailure::Dat(error) if error.kind() == Kind::InterruptedCall => match is_duration {
+            true => EINTR.into(),
+            false => ERESTARTNOHAND.into(),
+        },
+        failure => failure,
+    }
+}
+
 /// Flag that makes `timeout_ns` a point in time instead of a duration.
 const ABSOLUTE: u32 = bindings::KDAPL_FLAG_ABSOLUTE;
 

@@ -4,6 +4,7 @@
 
 use super::{
     deadline,
+    wait_failure,
     zero,
     AfterCopy,
     CallResult,
@@ -78,7 +79,9 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> CallR
         zero(message.timeout_ns)?;
         message.evd = find(client, message.handle)?.take_for_agent()?;
     } else {
-        message.evd = find(client, message.handle)?.wait(deadline)?;
+        let triggered = find(client, message.handle)?.wait(deadline);
+        message.evd = triggered
+            .map_err(|error| wait_failure(error.into(), &message.hdr, message.timeout_ns))?;
     }
     Ok(())
 }

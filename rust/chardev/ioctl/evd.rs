@@ -4,6 +4,7 @@
 
 use super::{
     deadline,
+    wait_failure,
     zero,
     CallResult, //
 };
@@ -252,7 +253,8 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallR
     // The time-out counts from the entry of the call.
     let deadline = deadline(&message.hdr, message.timeout_ns);
     let (evd, events) = parts(client, message)?;
-    let taken = take_next(&evd, deadline, message.threshold, &events)?;
+    let taken = take_next(&evd, deadline, message.threshold, &events)
+        .map_err(|failure| wait_failure(failure, &message.hdr, message.timeout_ns))?;
     answer(message, taken);
     Ok(())
 }

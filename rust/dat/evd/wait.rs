@@ -164,10 +164,10 @@ impl Waiter for OnlyWaiter<'_> {
     fn stop(&mut self) -> Option<WaitError> {
         if self.evd.is_over() {
             Some(WaitError::Closed)
-        } else if task::has_signal() {
-            Some(WaitError::Interrupted)
         } else if self.deadline.has_passed() {
             Some(WaitError::TimedOut)
+        } else if task::has_signal() {
+            Some(WaitError::Interrupted)
         } else {
             None
         }

@@ -114,11 +114,13 @@ impl<S: WakeAll> Alarm<S> {
             if ready() {
                 return SleepResult::Ready;
             }
+            // A wait without time cannot be interrupted. Work of io_uring for this task, too, is a
+            // pending signal.
+            if expired || (signal && deadline.has_passed()) {
+                return SleepResult::TimedOut;
+            }
             if signal {
                 return SleepResult::Interrupted;
-            }
-            if expired {
-                return SleepResult::TimedOut;
             }
             expired = self.sleep(deadline);
             // A check here ends the wait without another preparation.

@@ -57,8 +57,8 @@ impl Cno {
     ///
     /// # Errors
     /// `QUEUE_EMPTY` if the time-out expires (see [`Error::is_empty`](crate::Error::is_empty));
-    /// `INTERRUPTED_CALL` after a signal; `ABORT` if the IA closes or the last EVD is detached.
-    /// None of them loses a trigger.
+    /// `INTERRUPTED_CALL` after a signal that called a handler; `ABORT` if the IA closes or the
+    /// last EVD is detached. None of them loses a trigger.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Handle>> {
         self.take(Until::after(timeout))
     }
@@ -72,6 +72,7 @@ impl Cno {
     }
 
     fn take(&self, until: Until) -> Result<Option<Handle>> {
+        let until = until.restartable();
         let mut message = kdapl_cno_wait {
             hdr: until.hdr(),
             handle: self.handle().0,

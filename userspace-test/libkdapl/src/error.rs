@@ -99,6 +99,14 @@ impl Error {
         Self::Dat(DatError { call, code })
     }
 
+    /// Returns the error of a call that has ended with an errno.
+    pub(crate) fn of_call(call: &'static str, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::Interrupted {
+            return Self::dat(call, Type::INTERRUPTED_CALL.code(Subtype::NO_SUBTYPE));
+        }
+        Self::Transport { call, source }
+    }
+
     /// Returns the error that the kernel returns for a dequeue that finds no event.
     pub(crate) fn queue_empty(call: &'static str) -> Self {
         Self::dat(call, Type::QUEUE_EMPTY.code(Subtype::NO_SUBTYPE))

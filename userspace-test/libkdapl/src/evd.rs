@@ -110,10 +110,10 @@ impl Evd {
     /// then takes the first. Also returns the number of events left in the queue.
     ///
     /// # Errors
-    /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` after a signal; `INVALID_STATE/EVD_WAITER` if another
-    /// thread waits; `INVALID_PARAMETER` for a threshold outside 1 .. queue length;
-    /// `INVALID_STATE/EVD_CONFIG_NOTIFY` or `/EVD_CONFIG_SOLICITED` for a threshold above 1 in that
-    /// [configuration](EvdQuery::wakes). None of them loses an event.
+    /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` after a signal that called a handler;
+    /// `INVALID_STATE/EVD_WAITER` if another thread waits; `INVALID_PARAMETER` for a threshold
+    /// outside 1 .. queue length; `INVALID_STATE/EVD_CONFIG_NOTIFY` or `/EVD_CONFIG_SOLICITED` for
+    /// a threshold above 1 in that [configuration](EvdQuery::wakes). None of them loses an event.
     pub fn wait(&self, timeout: Option<Duration>, threshold: i32) -> Result<(Event, u32)> {
         self.take(call::EVD_WAIT, Until::after(timeout), threshold)
     }
@@ -204,6 +204,7 @@ impl Evd {
         threshold: i32,
         room: &mut [kdapl_event],
     ) -> Result<(usize, u32)> {
+        let until = until.restartable();
         let mut message = kdapl_evd_wait {
             hdr: until.hdr(),
             handle: self.handle().0,

@@ -237,7 +237,7 @@ impl Device {
         // SAFETY: `message` is valid for reads and writes of the size in the request number, as
         // `Call::new` asserts. The caller guarantees the rest.
         unsafe { self.ioctl(call.request, std::ptr::from_mut(message).cast()) }
-            .map_err(|source| Error::Transport { call: call.name, source })?;
+            .map_err(|source| Error::of_call(call.name, source))?;
         // SAFETY: As above.
         match unsafe { (*header).ret } {
             0 => Ok(()),

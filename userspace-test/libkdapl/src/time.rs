@@ -49,6 +49,15 @@ impl Until {
         Self { timeout_ns, flags: KDAPL_FLAG_ABSOLUTE }
     }
 
+    /// Converts a duration to a point in time. After signals that call no handler the kernel
+    /// restarts a wait until a point in time, but not a wait for a duration.
+    pub(crate) fn restartable(self) -> Self {
+        match (self.timeout_ns, self.flags) {
+            (KDAPL_TIMEOUT_INFINITE.. | 0, _) | (_, 1..) => self,
+            (nanoseconds, 0) => Self::at(Monotonic(Monotonic::now().0.saturating_add(nanoseconds))),
+        }
+    }
+
     /// Returns a message header with the flags of the time-out.
     pub(crate) fn hdr(self) -> kdapl_hdr {
         kdapl_hdr { flags: self.flags, ..Default::default() }
@@ -76,6 +85,22 @@ mod tests {
         assert_eq!(ns(Some(Duration::from_nanos(u64::MAX))), i64::MAX as u64 - 1);
         assert_eq!(ns(Some(Duration::MAX)), i64::MAX as u64 - 1);
         assert_eq!(Until::at(Monotonic(u64::MAX)).timeout_ns, i64::MAX as u64 - 1);
+    }
+
+    #[test]
+    fn durations_become_points_in_time() {
+        let second = Duration::from_secs(1);
+        let (before, until) = (Monotonic::now().0, Until::after(Some(second)).restartable());
+        assert_eq!(until.flags, KDAPL_FLAG_ABSOLUTE);
+        let range = before + 1_000_000_000..=Monotonic::after(second).0;
+        assert!(range.contains(&until.timeout_ns), "{until:?} not in {range:?}");
+        // The end of time stays finite.
+        let farthest = Until::after(Some(Duration::MAX)).restartable();
+        assert_eq!(farthest, Until::at(Monotonic(u64::MAX)));
+        let past = Until::at(Monotonic(1));
+        for same in [Until::NOW, Until::NOW_FOR_AGENT, Until::after(None), past] {
+            assert_eq!(same.restartable(), same);
+        }
     }
 
     #[test]

@@ -132,6 +132,7 @@ mod uring;
 pub mod user_device_share;
 pub mod user_limits;
 mod wait;
+mod wait_signals;
 mod wakeup;
 mod watermarks;
 mod wide_qualifiers;
@@ -168,6 +169,7 @@ pub fn all() -> Vec<Test> {
         ia::TESTS,
         evd::TESTS,
         wait::TESTS,
+        wait_signals::TESTS,
         absolute_timeouts::TESTS,
         dequeue_many::TESTS,
         mapped_empty::TESTS,

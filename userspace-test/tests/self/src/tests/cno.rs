@@ -350,7 +350,7 @@ fn signal_interrupts_wait(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
-    super::wait::interruptible();
+    super::wait::interruptible(0);
     let worker = waiter(context, &cno)?;
     super::wait::interrupt(worker.tid);
     refused_as(worker.join()?, Type::INTERRUPTED_CALL, Subtype::NO_SUBTYPE)?;

@@ -182,7 +182,7 @@ fn exclusive_polls(context: &Context) -> Result<()> {
 }
 
 fn signals(context: &Context) -> Result<()> {
-    interruptible();
+    interruptible(0);
     let ia = context.open()?;
     let (cno, file) = with_file(&ia)?;
     file.set_nonblocking(false)?;

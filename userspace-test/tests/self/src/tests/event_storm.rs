@@ -68,7 +68,7 @@ fn each_event_once(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
         return skip("ib_cm does not repeat a reject or a disconnect that gets lost");
     }
-    interruptible();
+    interruptible(0);
     let qualifiers: Vec<_> =
         (0..STEADY_CONNECTIONS + REPEATED_CONNECTIONS).map(|_| context.port()).collect();
     let each = context.count(300_000);

@@ -176,12 +176,14 @@ fn dequeue_during_wait(context: &Context) -> Result<()> {
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// Installs a handler for SIGUSR1 that only interrupts system calls.
-pub fn interruptible() {
-    // SAFETY: the handler does nothing; without SA_RESTART calls are interrupted.
+/// Installs a handler for SIGUSR1 that does nothing, with these flags of `sigaction`. With 0 it
+/// interrupts every system call.
+pub fn interruptible(flags: libc::c_int) {
+    // SAFETY: the handler does nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ignore as *const () as usize;
+        action.sa_flags = flags;
         libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
     }
 }
@@ -193,7 +195,7 @@ pub fn interrupt(tid: i32) {
 }
 
 fn signal_interrupts(context: &Context) -> Result<()> {
-    interruptible();
+    interruptible(0);
     let evd = software(context, 4)?;
     for round in 0..context.count(200) {
         let waiting = evd.clone();

@@ -140,7 +140,7 @@ fn signals(context: &Context) -> Result<()> {
     let (evd, file) = with_file(context, 4)?;
     file.set_nonblocking(false)?;
     let file = Arc::new(file);
-    interruptible();
+    interruptible(0);
     for round in 0..context.count(50).max(3) {
         let worker = reader(context, &file)?;
         interrupt(worker.tid);
