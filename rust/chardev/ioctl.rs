@@ -199,9 +199,9 @@ fn deadline(header: &bindings::kdapl_hdr, timeout_ns: u64) -> Deadline {
     }
 }
 
-/// Returns the failure of a wait. The kernel restarts the call after a signal that calls no handler:
-/// the process was stopped or traced, or has work of io_uring to do. A duration would then count
-/// anew, so such a wait is not restarted.
+/// Returns the failure of a wait. The kernel restarts the call after a signal that calls no
+/// handler: the process was stopped or traced, or has work of io_uring to do. A duration would then
+/// count anew, so such a wait is not restarted.
 #[cold]
 fn wait_failure(
     failure: CallFailure,
