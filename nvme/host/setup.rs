@@ -39,7 +39,8 @@ const MAX_IN_CAPSULE: usize = 4096;
 pub(crate) struct Host {
     addresses: Addresses,
     queues: KVec<Arc<Queue>>,
-    /// Adapter of the present connections.
+    /// Adapter of the present connections. The lock keeps nvme_start_ctrl(), which lets requests
+    /// reach the I/O queues again, out of the end of these queues.
     device: Pin<KBox<Mutex<Option<Arc<Device>>>>>,
 }
 
@@ -124,8 +125,9 @@ impl Transport for Host {
     fn recover(ctrl: &Controller<Self>) {
         ctrl.stop_keep_alive();
         ctrl.end_async_event();
-        close_io(ctrl);
+        // First, because nvme_start_ctrl() may wait for a command of the admin queue.
         close_admin(ctrl);
+        close_io(ctrl);
         ctrl.stop_authentication();
         // The state does not change if the controller is being deleted.
         if ctrl.change_state(State::CONNECTING) {
@@ -273,11 +275,13 @@ fn go_live(ctrl: &Controller<Host>) -> Outcome {
     if has_ended(ctrl) {
         return Err(-(bindings::ECONNRESET as i32));
     }
+    let device = ctrl.transport().device.lock();
     // The state does not change if the controller is being deleted.
     if !ctrl.change_state(State::LIVE) {
         return Err(errno(EINVAL));
     }
     ctrl.start();
+    drop(device);
     // The end of a connection starts the recovery of a live controller only.
     if has_ended(ctrl) {
         ctrl.start_recovery();
@@ -286,26 +290,28 @@ fn go_live(ctrl: &Controller<Host>) -> Outcome {
 }
 
 /// Ends the connections of the I/O queues, and cancels their requests. New ones wait, or fail, as
-/// the state of the controller says.
+/// the state of the controller says. Closes the adapter, which queues keep until they have ended.
 fn close_io(ctrl: &Controller<Host>) {
+    let host = ctrl.transport();
+    let mut device = host.device.lock();
     ctrl.quiesce_io();
-    for queue in ctrl.transport().queues.iter().skip(1) {
+    for queue in host.queues.iter().skip(1) {
         queue.stop();
     }
     ctrl.cancel_io();
     ctrl.unquiesce_io();
+    let closed = device.take();
+    drop(device);
+    drop(closed);
 }
 
-/// As [`close_io`], of the admin queue, and closes the adapter.
+/// As [`close_io`], of the admin queue.
 fn close_admin(ctrl: &Controller<Host>) {
-    let host = ctrl.transport();
     ctrl.quiesce_admin();
     ctrl.sync_admin();
-    host.stop(0);
+    ctrl.transport().stop(0);
     ctrl.cancel_admin();
     ctrl.end_async_event();
-    let device = host.device.lock().take();
-    drop(device);
     ctrl.unquiesce_admin();
 }
 

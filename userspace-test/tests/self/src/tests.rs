@@ -299,6 +299,7 @@ pub fn all() -> Vec<Test> {
         nvme::host_ends::TESTS,
         nvme::host_hostile::TESTS,
         nvme::host_link::TESTS,
+        nvme::host_recovery::TESTS,
         nvme::host_unanswered::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,

@@ -16,6 +16,7 @@ pub mod host_ends;
 pub mod host_hostile;
 pub mod host_io;
 pub mod host_link;
+pub mod host_recovery;
 pub mod host_unanswered;
 pub mod hostile;
 pub mod io;

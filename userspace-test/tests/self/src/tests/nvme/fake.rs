@@ -25,7 +25,7 @@ const FLUSH: u8 = 0x00;
 const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
 const KEEP_ALIVE: u8 = 0x18;
-const FABRICS: u8 = 0x7f;
+pub(super) const FABRICS: u8 = 0x7f;
 
 /// Status of a command that the controller does not have.
 const INVALID_OPCODE: u16 = 0x4001;
