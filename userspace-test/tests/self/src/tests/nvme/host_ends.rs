@@ -200,10 +200,11 @@ const IO_TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
 /// The deletion waits for a command whose device is removed. What it sends afterwards is refused.
 fn deleted_without_device(context: &Context) -> Result<()> {
     for pair in Pair::OF_OUR_HOST {
-        let delay = Some(context.scaled(Duration::from_millis(1500)));
-        let target = Target::of(context, pair, PortSettings { delay, ..Default::default() })?;
+        let delay = context.scaled(Duration::from_millis(1500));
+        let settings = PortSettings { delay: Some(delay), ..Default::default() };
+        let target = Target::of(context, pair, settings)?;
         let before = fs::read_to_string(IO_TIMEOUT)?;
-        fs::write(IO_TIMEOUT, "6")?;
+        fs::write(IO_TIMEOUT, (3 * delay.as_secs().max(2)).to_string())?;
         let connected = target.connect(PATIENT);
         fs::write(IO_TIMEOUT, before.trim())?;
         let controller = connected?;
