@@ -101,13 +101,13 @@ void kdapl_nvme_start_request(struct request *rq)
 	nvme_start_request(rq);
 }
 
-/* Allocations of a submission must not wait for I/O, which may be that of this disk. */
-unsigned int kdapl_nvme_begin_submission(void)
+/* Allocations until the restore do not wait for I/O, which may be that of this disk. */
+unsigned int kdapl_nvme_noio_save(void)
 {
 	return memalloc_noio_save();
 }
 
-void kdapl_nvme_end_submission(unsigned int flags)
+void kdapl_nvme_noio_restore(unsigned int flags)
 {
 	memalloc_noio_restore(flags);
 }

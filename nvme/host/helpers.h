@@ -44,8 +44,8 @@ unsigned int kdapl_nvme_nr_io_queues(struct nvmf_ctrl_options *opts);
 
 bool kdapl_nvme_check_ready(struct nvme_ctrl *ctrl, struct request *rq, bool is_live);
 void kdapl_nvme_start_request(struct request *rq);
-unsigned int kdapl_nvme_begin_submission(void);
-void kdapl_nvme_end_submission(unsigned int flags);
+unsigned int kdapl_nvme_noio_save(void);
+void kdapl_nvme_noio_restore(unsigned int flags);
 u16 kdapl_nvme_cid(struct request *rq);
 bool kdapl_nvme_is_passthrough(struct request *rq);
 struct kdapl_nvme_data kdapl_nvme_data(struct request *rq);

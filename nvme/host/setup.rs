@@ -82,9 +82,10 @@ impl Transport for Host {
             .and_then(|()| open_io(ctrl))
             .and_then(|()| go_live(ctrl));
         outcome.inspect_err(|_| {
-            close_io(ctrl);
+            let device = close_io(ctrl);
             ctrl.stop_keep_alive();
             close_admin(ctrl);
+            drop(device);
         })
     }
 
@@ -127,7 +128,10 @@ impl Transport for Host {
         ctrl.end_async_event();
         // First, because nvme_start_ctrl() may wait for a command of the admin queue.
         close_admin(ctrl);
-        close_io(ctrl);
+        drop(close_io(ctrl));
+        // Again, because nvme_start_ctrl() may have started them meanwhile.
+        ctrl.stop_keep_alive();
+        ctrl.end_async_event();
         ctrl.stop_authentication();
         // The state does not change if the controller is being deleted.
         if ctrl.change_state(State::CONNECTING) {
@@ -290,19 +294,19 @@ fn go_live(ctrl: &Controller<Host>) -> Outcome {
 }
 
 /// Ends the connections of the I/O queues, and cancels their requests. New ones wait, or fail, as
-/// the state of the controller says. Closes the adapter, which queues keep until they have ended.
-fn close_io(ctrl: &Controller<Host>) {
+/// the state of the controller says. Returns the adapter, to be closed after all connections.
+fn close_io(ctrl: &Controller<Host>) -> Option<Arc<Device>> {
     let host = ctrl.transport();
-    let mut device = host.device.lock();
-    ctrl.quiesce_io();
+    // Before the lock: nvme_start_ctrl() waits for passthrough commands, also of other controllers.
+    // Those of a queue that has stopped fail at once.
     for queue in host.queues.iter().skip(1) {
         queue.stop();
     }
+    let mut device = host.device.lock();
+    ctrl.quiesce_io();
     ctrl.cancel_io();
     ctrl.unquiesce_io();
-    let closed = device.take();
-    drop(device);
-    drop(closed);
+    device.take()
 }
 
 /// As [`close_io`], of the admin queue.
@@ -315,10 +319,12 @@ fn close_admin(ctrl: &Controller<Host>) {
     ctrl.unquiesce_admin();
 }
 
-/// Disconnects a controller that may still respond.
+/// Disconnects a controller that may still respond. If the thread that creates the controller still
+/// starts it, and its admin queue has ended, this waits until the command of the start times out.
 fn shut_down(ctrl: &Controller<Host>, shutdown: bool) {
-    close_io(ctrl);
+    let device = close_io(ctrl);
     ctrl.quiesce_admin();
     ctrl.disable(shutdown);
     close_admin(ctrl);
+    drop(device);
 }

@@ -110,9 +110,9 @@ unsafe extern "C" fn queue_rq<T: Transport, const ADMIN: bool>(
     let request = unsafe { Request::start(rq) };
     // SAFETY: The two calls change a flag of the running task, and restore it.
     let submitted = unsafe {
-        let flags = bindings::kdapl_nvme_begin_submission();
+        let flags = bindings::kdapl_nvme_noio_save();
         let submitted = ctrl.transport().submit(queue, request);
-        bindings::kdapl_nvme_end_submission(flags);
+        bindings::kdapl_nvme_noio_restore(flags);
         submitted
     };
     match submitted {

@@ -56,8 +56,6 @@ calls! {
     quiesce_admin = nvme_quiesce_admin_queue;
     /// Lets requests reach the admin queue again.
     unquiesce_admin = nvme_unquiesce_admin_queue;
-    /// Starts the background work of a live controller: keep-alive, scan, asynchronous events.
-    start = nvme_start_ctrl;
     /// Stops the background work, and waits for it.
     stop = nvme_stop_ctrl;
     /// Stops keep-alive commands.
@@ -67,6 +65,18 @@ calls! {
 }
 
 impl<T: Transport> Controller<T> {
+    /// Starts the background work of a live controller: keep-alive, scan, asynchronous events. Its
+    /// allocations do not wait for I/O of the disk, whose recovery may wait for this call.
+    pub(crate) fn start(&self) {
+        // SAFETY: The controller was added, and its admin tag set exists. The restore gets the
+        // flags of the save.
+        unsafe {
+            let flags = bindings::kdapl_nvme_noio_save();
+            bindings::nvme_start_ctrl(self.raw());
+            bindings::kdapl_nvme_noio_restore(flags);
+        }
+    }
+
     pub(super) fn alloc_admin_tags(&self) -> Result {
         let (tags, size) = (self.admin_tags.get(), size_of::<Pdu>() as u32);
         let ops = &raw const self.admin_ops;

@@ -250,6 +250,13 @@ impl Target {
         let _ = fs::remove_dir(DISK);
     }
 
+    /// Returns whether the disk carries out a write.
+    pub fn writes(&self) -> Result<bool> {
+        let inflight = fs::read_to_string("/sys/block/kdapltest/inflight")?;
+        let writes = inflight.split_whitespace().nth(1).context("no number of writes")?;
+        Ok(writes != "0")
+    }
+
     /// Connects the host, with these options besides the address.
     pub fn connect(&self, options: &str) -> Result<Controller> {
         self.connect_to(NQN, options)

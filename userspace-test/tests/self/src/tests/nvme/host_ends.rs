@@ -200,11 +200,11 @@ const IO_TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
 /// The deletion waits for a command whose device is removed. What it sends afterwards is refused.
 fn deleted_without_device(context: &Context) -> Result<()> {
     for pair in Pair::OF_OUR_HOST {
-        let delay = context.scaled(Duration::from_millis(1500));
-        let settings = PortSettings { delay: Some(delay), ..Default::default() };
-        let target = Target::of(context, pair, settings)?;
+        // The delay of each block of the scan for partitions, too, so it is not scaled.
+        let delay = Some(Duration::from_millis(1500));
+        let target = Target::of(context, pair, PortSettings { delay, ..Default::default() })?;
         let before = fs::read_to_string(IO_TIMEOUT)?;
-        fs::write(IO_TIMEOUT, (3 * delay.as_secs().max(2)).to_string())?;
+        fs::write(IO_TIMEOUT, "6")?;
         let connected = target.connect(PATIENT);
         fs::write(IO_TIMEOUT, before.trim())?;
         let controller = connected?;
@@ -213,7 +213,7 @@ fn deleted_without_device(context: &Context) -> Result<()> {
         let device = DeviceGuard::new(context)?;
         thread::scope(|scope| {
             let write = scope.spawn(|| disk.try_write(0, &[1; 4096]));
-            thread::sleep(context.scaled(Duration::from_millis(200)));
+            context.until("the disk writes", || target.writes())?;
             scope.spawn(|| controller.delete());
             context.until("the deletion begins", || {
                 Ok(controller.attribute("state")?.starts_with("deleting"))
