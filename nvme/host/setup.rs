@@ -125,7 +125,6 @@ impl Transport for Host {
 
     fn recover(ctrl: &Controller<Self>) {
         ctrl.stop_keep_alive();
-        ctrl.end_async_event();
         // First, because nvme_start_ctrl() may wait for a command of the admin queue.
         close_admin(ctrl);
         drop(close_io(ctrl));

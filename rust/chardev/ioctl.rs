@@ -209,11 +209,9 @@ fn wait_failure(
     timeout_ns: u64,
 ) -> CallFailure {
     let is_duration = header.flags & ABSOLUTE == 0 && timeout_ns < bindings::KDAPL_TIMEOUT_INFINITE;
+    let restart = if is_duration { EINTR } else { ERESTARTNOHAND };
     match failure {
-        CallFailure::Dat(error) if error.kind() == Kind::InterruptedCall => match is_duration {
-            true => EINTR.into(),
-            false => ERESTARTNOHAND.into(),
-        },
+        CallFailure::Dat(error) if error.kind() == Kind::InterruptedCall => restart.into(),
         failure => failure,
     }
 }

@@ -6,16 +6,15 @@ use super::uring::commands::{self, InFlight};
 use super::wait::{interrupt, interruptible};
 use crate::context::Context;
 use crate::expect::{empty, refused, same};
-use crate::fork::{end_of, fork};
+use crate::fork::Child;
 use crate::software::{number, software, take};
 use crate::threads::{sleeps, Worker};
-use anyhow::{bail, ensure, Result};
+use anyhow::{ensure, Result};
 use io_uring::{squeue::Flags, IoUring};
 use libkdapl::raw::call;
 use libkdapl::sys::{kdapl_evd_wait, kdapl_event};
 use libkdapl::{Evd, EvdFlags, Type};
 use std::fs;
-use std::io::Error;
 use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -32,36 +31,26 @@ tests! {
 const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 
 /// Waits until a child sleeps.
-fn asleep(context: &Context, child: libc::pid_t) -> Result<()> {
+fn asleep(context: &Context, child: &Child) -> Result<()> {
     context.until("the child sleeps", || {
-        let stat = fs::read_to_string(format!("/proc/{child}/stat"))?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.pid))?;
         ensure!(!stat.contains(") Z "), "the child has ended");
-        sleeps(child, child)
+        sleeps(child.pid, child.pid)
     })
 }
 
-/// Signals a child that was not waited for.
-fn signal(child: libc::pid_t, signal: libc::c_int) {
-    // SAFETY: the call takes numbers only.
-    unsafe { libc::kill(child, signal) };
-}
-
-/// Stops a child and continues it. Returns its status if it has ended instead.
-fn interrupt_child(child: libc::pid_t) -> Result<Option<libc::c_int>> {
-    let mut status = 0;
-    signal(child, libc::SIGSTOP);
-    // SAFETY: there is room for the status.
-    let changed = unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED) };
-    ensure!(changed == child, "waitpid: {}", Error::last_os_error());
-    signal(child, libc::SIGCONT);
-    Ok((!libc::WIFSTOPPED(status)).then_some(status))
+/// Stops a child, and continues it unless it has ended. Returns whether it was stopped.
+fn pause(child: &mut Child) -> Result<bool> {
+    child.signal(libc::SIGSTOP)?;
+    let stopped = child.stops()?;
+    child.signal(libc::SIGCONT)?;
+    Ok(stopped)
 }
 
 /// Stops a child once it sleeps, and continues it.
-fn stop_and_continue(context: &Context, child: libc::pid_t) -> Result<()> {
+fn stop_and_continue(context: &Context, child: &mut Child) -> Result<()> {
     asleep(context, child)?;
-    let ended = interrupt_child(child)?;
-    ensure!(ended.is_none(), "the child has ended: {ended:x?}");
+    ensure!(pause(child)?, "the child has ended: {:#x}", child.end()?);
     Ok(())
 }
 
@@ -71,21 +60,21 @@ fn stopped_and_continued(context: &Context) -> Result<()> {
     for timeout in [None, HOUR] {
         let on_evd = || same("event", number(evd.wait(timeout, 2))?, (1, 1));
         let on_cno = || same("trigger", cno.wait(timeout)?, None);
-        let wait = |child| -> Result<()> {
+        let wait = |child: &mut Child| -> Result<()> {
             for _ in 0..3 {
                 stop_and_continue(context, child)?;
             }
             asleep(context, child)
         };
-        let child = fork(on_evd)?;
-        wait(child)?;
+        let mut child = Child::start(on_evd)?;
+        wait(&mut child)?;
         (1..3).try_for_each(|number| evd.post_se(number))?;
-        same("status of the wait on the EVD", end_of(child)?, 0)?;
+        same("status of the wait on the EVD", child.end()?, 0)?;
         same("event that is left", take(&evd)?, 2)?;
-        let child = fork(on_cno)?;
-        wait(child)?;
+        let mut child = Child::start(on_cno)?;
+        wait(&mut child)?;
         cno.trigger()?;
-        same("status of the wait on the CNO", end_of(child)?, 0)?;
+        same("status of the wait on the CNO", child.end()?, 0)?;
     }
     Ok(())
 }
@@ -93,7 +82,7 @@ fn stopped_and_continued(context: &Context) -> Result<()> {
 fn time_out(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let timeout = Duration::from_secs(1);
-    let child = fork(|| {
+    let mut child = Child::start(|| {
         let start = Instant::now();
         refused(evd.wait(Some(timeout), 1), Type::TIMEOUT_EXPIRED)?;
         ensure!(start.elapsed() >= timeout, "the wait ended early");
@@ -102,20 +91,18 @@ fn time_out(context: &Context) -> Result<()> {
     // A time-out that began anew with each stop would never expire.
     let start = Instant::now();
     loop {
-        if let Some(status) = interrupt_child(child)? {
-            return same("status", status, 0);
+        if !pause(&mut child)? {
+            return same("status", child.end()?, 0);
         }
-        if start.elapsed() > timeout + context.patience() {
-            signal(child, libc::SIGKILL);
-            bail!("the time-out has not expired in {:?}", start.elapsed());
-        }
+        let elapsed = start.elapsed();
+        ensure!(elapsed <= timeout + context.patience(), "no time-out in {elapsed:?}");
         sleep(timeout / 50);
     }
 }
 
 fn durations(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    let child = fork(|| {
+    let mut child = Child::start(|| {
         let mut event = kdapl_event::default();
         let mut message = kdapl_evd_wait {
             timeout_ns: 3_600_000_000_000,
@@ -129,8 +116,8 @@ fn durations(context: &Context) -> Result<()> {
         same("errno", waited.map_err(|error| error.raw_os_error()), Err(Some(libc::EINTR)))?;
         same("fields", (message.hdr.ret, message.taken), (18, 17))
     })?;
-    stop_and_continue(context, child)?;
-    same("status", end_of(child)?, 0)?;
+    stop_and_continue(context, &mut child)?;
+    same("status", child.end()?, 0)?;
     empty(&evd)
 }
 

@@ -5,7 +5,7 @@ use super::super::tests;
 use super::commands::{self, HeapMessage, InFlight};
 use crate::context::Context;
 use crate::expect::same;
-use crate::fork::{end_of, fork};
+use crate::fork::Child;
 use crate::machine::objects;
 use crate::software::{software, take};
 use anyhow::{ensure, Context as _, Result};
@@ -25,41 +25,6 @@ tests! {
 
 /// Batches that a stream takes at once.
 const BATCHES: u64 = 16;
-
-/// A child, which is killed when the test fails.
-struct Child(i32);
-
-impl Child {
-    /// Waits until the child has stopped itself.
-    fn stopped(child: i32) -> Result<Self> {
-        let this = Self(child);
-        let mut status = 0;
-        // SAFETY: there is room for the status.
-        let stopped = unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED) };
-        ensure!(stopped == child && libc::WIFSTOPPED(status), "the child has ended: {status:#x}");
-        Ok(this)
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: it signals a child of this process that was not waited for.
-        unsafe { libc::kill(self.0, signal) };
-    }
-
-    fn kill(self) -> Result<()> {
-        self.signal(libc::SIGKILL);
-        let status = end_of(self.0)?;
-        std::mem::forget(self);
-        ensure!(libc::WIFSIGNALED(status), "the child has ended by itself: {status:#x}");
-        Ok(())
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        self.signal(libc::SIGKILL);
-        let _ = end_of(self.0);
-    }
-}
 
 fn stop() {
     // SAFETY: it stops this process, until another one continues or kills it.
@@ -124,13 +89,14 @@ fn killed_amid_events(context: &Context) -> Result<()> {
     bind()?;
     let evd = software(context, EVENTS.into())?;
     let (mut ready, mut report) = UnixStream::pair()?;
-    let child = Child(fork(|| stream_and_sleep(&evd, EVENTS, &mut report))?);
+    let mut child = Child::start(|| stream_and_sleep(&evd, EVENTS, &mut report))?;
     ready.read_exact(&mut [0])?;
     // The child runs when this thread sleeps. It is killed before it takes the first event.
     let first = First::new()?;
     (0..EVENTS.into()).try_for_each(|number| evd.post_se(number))?;
-    child.signal(libc::SIGKILL);
-    child.kill()?;
+    child.signal(libc::SIGKILL)?;
+    let status = child.end()?;
+    ensure!(libc::WIFSIGNALED(status), "the child has ended by itself: {status:#x}");
     drop(first);
     let (events, left) = (u64::from(EVENTS), u64::from(evd.query()?.queued));
     ensure!(left + BATCHES >= events, "the dying process took {} events", events - left);
@@ -157,7 +123,7 @@ fn ring_closes(context: &Context) -> Result<()> {
     let before = objects()?;
     let evd = software(context, 4)?;
     let ring = IoUring::new(8)?;
-    let child = fork(|| {
+    let mut child = Child::start(|| {
         // SAFETY: the parent's copy stays as it is. The child uses its own, to close it.
         let mut own = unsafe { std::ptr::read(&ring) };
         let wait = InFlight::start(&mut own, &evd, Flags::empty(), 1)?;
@@ -167,17 +133,15 @@ fn ring_closes(context: &Context) -> Result<()> {
         // The process goes on: its command has ended without the event.
         same("taken", wait.message.read().taken, 0)
     })?;
-    let child = Child::stopped(child)?;
+    ensure!(child.stops()?, "the child has ended: {:#x}", child.end()?);
     evd.post_se(5)?;
     drop(ring);
     let start = worker_time()?;
     std::thread::sleep(Duration::from_secs(1));
     let used = worker_time()? - start;
     ensure!(used < 50, "workers of the kernel used {used} hundredths of a second in one second");
-    child.signal(libc::SIGCONT);
-    let status = end_of(child.0)?;
-    std::mem::forget(child);
-    same("the child's end", status, 0)?;
+    child.signal(libc::SIGCONT)?;
+    same("the child's end", child.end()?, 0)?;
     context.until("the wait has ended", || {
         let waits = evd.wait(Some(Duration::ZERO), 2).err().and_then(|error| error.kind());
         Ok(waits != Some(libkdapl::Type::INVALID_STATE))
