@@ -72,6 +72,7 @@ struct Kdapl {
     debugfs: debugfs::Folder,
     #[pin]
     client: rdma::client::IbClient,
+    call_queue: sys::workqueue::OwnedQueue,
     upcall_queue: sys::workqueue::OwnedQueue,
     period_queue: sys::workqueue::OwnedQueue,
     queue: sys::workqueue::OwnedQueue,
@@ -106,6 +107,7 @@ impl InPlaceModule for Kdapl {
             let period_queue = sys::workqueue::OwnedQueue::for_periods(c"kdapl-periods")?;
             let release_queue = sys::workqueue::OwnedQueue::for_releases(c"kdapl-releases")?;
             let upcall_queue = sys::workqueue::OwnedQueue::for_upcalls(c"kdapl-upcalls")?;
+            let call_queue = sys::workqueue::OwnedQueue::for_calls(c"kdapl-calls")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
                 // must outlive its files.
@@ -120,6 +122,7 @@ impl InPlaceModule for Kdapl {
                 adapters: kapi::registry::ConsumerApi::new()?,
                 chardev <- chardev::fops::DeviceNode::new(),
                 release_queue,
+                call_queue,
                 upcall_queue,
                 period_queue,
                 queue,

@@ -46,6 +46,7 @@ mod port;
 pub(crate) mod port_address;
 pub(crate) mod qp;
 pub(crate) mod registrar;
+mod signals;
 pub(crate) mod srq;
 pub(crate) mod umem;
 pub(crate) mod wc;

@@ -29,4 +29,5 @@ pub(crate) mod uapi;
 pub(crate) mod uring;
 pub(crate) mod user;
 pub(crate) mod wait;
+pub(crate) mod worker_call;
 pub(crate) mod workqueue;

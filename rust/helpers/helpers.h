@@ -237,6 +237,8 @@ bool kdapl_helper_fails_kvmalloc(size_t size);
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim, int most);
 struct workqueue_struct *kdapl_helper_alloc_percpu_workqueue(const char *name);
+void kdapl_helper_call_in_worker(struct workqueue_struct *queue, void (*call)(void *data),
+				 void *data);
 unsigned long kdapl_helper_percpu_period(void);
 void kdapl_helper_await_percpu_period(struct workqueue_struct *queue, unsigned long begun);
 

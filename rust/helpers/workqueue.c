@@ -23,6 +23,39 @@ struct workqueue_struct *kdapl_helper_alloc_percpu_workqueue(const char *name)
 	return alloc_workqueue("%s", WQ_PERCPU, 0, name);
 }
 
+struct worker_call {
+	struct work_struct work;
+	struct completion made;
+	void (*call)(void *data);
+	void *data;
+};
+
+static void run_call(struct work_struct *work)
+{
+	struct worker_call *it = container_of(work, struct worker_call, work);
+
+	it->call(it->data);
+	complete(&it->made);
+}
+
+/*
+ * Calls @call in a worker of @queue, and waits for its end. No signal ends the wait.
+ *
+ * Not flush_work(): lockdep would take all calls for one, and combine the locks around one with the
+ * locks within another.
+ */
+void kdapl_helper_call_in_worker(struct workqueue_struct *queue, void (*call)(void *data),
+				 void *data)
+{
+	struct worker_call it = { .call = call, .data = data };
+
+	init_completion(&it.made);
+	INIT_WORK_ONSTACK(&it.work, run_call);
+	queue_work(queue, &it.work);
+	wait_for_completion(&it.made);
+	destroy_work_on_stack(&it.work);
+}
+
 /*
  * Periods in which each CPU's pool of workers has begun an item of ours, one at a time. Threads
  * that wait for one at the same time share it.

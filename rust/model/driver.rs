@@ -85,6 +85,9 @@ pub(crate) struct DriverProperties {
     /// Another driver waits for a peer that rejects a request, or acknowledges one, and then stays
     /// silent. Its device cannot be removed meanwhile.
     pub(crate) outlasts_silent_peers: bool,
+    /// Over iWARP a call that ends, accepts or rejects a connection may empty the queues of signals
+    /// of the calling task. A process would miss its signals, SIGKILL among them.
+    pub(crate) discards_signals: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -106,6 +109,7 @@ impl DriverProperties {
         has_endless_retries: false,
         may_fail_amid_connect: false,
         outlasts_silent_peers: false,
+        discards_signals: true,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -124,6 +128,7 @@ impl DriverProperties {
         has_endless_retries: false,
         may_fail_amid_connect: true,
         outlasts_silent_peers: true,
+        discards_signals: false,
     };
 
     /// mlx4 and mlx5.
@@ -169,6 +174,8 @@ impl DriverProperties {
         max_region_pages: 1 << 27,
         // `siw_activate_tx()` leaves the length of the last request in the answer.
         answers_empty_reads: false,
+        // `siw_cep_set_inuse()`.
+        discards_signals: true,
         ..Self::TRUSTED
     };
 
@@ -192,8 +199,12 @@ impl DriverProperties {
         ..Self::MTHCA
     };
 
-    // The same array: `erdma_create_cont_mtt()`, without ERDMA_DEV_CAP_FLAGS_MTT_VA.
-    const ERDMA: Self = Self::IONIC;
+    const ERDMA: Self = Self {
+        // `erdma_cep_set_inuse()`.
+        discards_signals: true,
+        // The same array: `erdma_create_cont_mtt()`, without ERDMA_DEV_CAP_FLAGS_MTT_VA.
+        ..Self::IONIC
+    };
 
     const IRDMA: Self = Self {
         registers_user_memory: false,

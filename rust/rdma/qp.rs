@@ -44,6 +44,7 @@ use super::{
     },
     leak::unless_destroyed,
     pd::Pd,
+    signals::without_signals,
     srq::SrqRef,
     wc::QpId, //
 };
@@ -328,9 +329,15 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
 
 impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this value owns the queue pair. No event occurs after the
-        // call has returned 0. A late completion contains a number as its `wr_id`, not a pointer.
-        let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        let raw = self.raw.as_ptr();
+        // SAFETY: By the type invariant this value owns the queue pair, which any thread may
+        // destroy. Its device is alive. No event occurs after the call has returned 0. A late
+        // completion contains a number as its `wr_id`, not a pointer.
+        let ret = unsafe {
+            without_signals((*raw).device, || {
+                bindings::ib_destroy_qp_user(raw, core::ptr::null_mut())
+            })
+        };
         if !unless_destroyed("queue pair", ret, self.context.take(), &mut self.charge) {
             self.kept.leak();
         }

@@ -17,7 +17,11 @@ use super::{
     LingeringIds,
 };
 use crate::{
-    rdma::{addr::SockAddr, device::Device},
+    rdma::{
+        addr::SockAddr,
+        device::Device,
+        signals::without_signals, //
+    },
     sys::{
         net::NetRef,
         thread::{
@@ -88,9 +92,11 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant this value owns the ID. The call waits for a running
-        // handler, and no handler runs afterwards.
-        unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
+        let raw = self.raw.as_ptr();
+        // SAFETY: By the type invariant this value owns the ID, which any thread may destroy. Its
+        // device is alive, if it has one. The call waits for a running handler, and no handler runs
+        // afterwards.
+        unsafe { without_signals((*raw).device, || bindings::rdma_destroy_id(raw)) };
         self.context.call().release();
     }
 }
@@ -302,6 +308,15 @@ impl CmId {
         self.call().has_just_begun()
     }
 
+    /// Calls `action`, which may answer the request of the ID. Calls of `rdma_cm` for that require
+    /// the handler mutex. With a driver that discards signals, a worker calls it.
+    ///
+    /// Context: process; sleeps. The caller holds no lock of the ID.
+    pub(crate) fn answer<R: Send>(&self, action: impl FnOnce() -> R + Send) -> R {
+        // SAFETY: The ID and its device are alive. `action` may be called in any thread.
+        unsafe { without_signals((*self.raw()).device, action) }
+    }
+
     fn call(&self) -> &CallOut {
         self.own.context.call()
     }
@@ -329,8 +344,9 @@ pub(super) unsafe fn disconnect(raw: NonNull<bindings::rdma_cm_id>) {
     let context = unsafe { Context::of(raw) };
     if context.may_disconnect() {
         context.ask();
+        let raw = raw.as_ptr();
         // SAFETY: As above. The call fails without a connection, and then there is nothing to do.
-        unsafe { bindings::rdma_disconnect(raw.as_ptr()) };
+        unsafe { without_signals((*raw).device, || bindings::rdma_disconnect(raw)) };
     }
 }
 
@@ -346,10 +362,13 @@ pub(super) unsafe fn reject(
 ) -> Result {
     let len = u8::try_from(data.len()).map_err(|_| EINVAL)?;
     // SAFETY: The caller guarantees that the ID is alive and that its context is a `Context`. The
-    // data is valid through the call.
+    // data is valid through the call, which any thread may make.
     let ret = unsafe {
         Context::of(raw).end();
-        bindings::rdma_reject(raw.as_ptr(), data.as_ptr().cast(), len, reason as u8)
+        let raw = raw.as_ptr();
+        without_signals((*raw).device, || {
+            bindings::rdma_reject(raw, data.as_ptr().cast(), len, reason as u8)
+        })
     };
     kernel::error::to_result(ret)
 }

@@ -15,6 +15,7 @@ use super::{
     Handler,
     Qp, //
 };
+use crate::rdma::signals::without_signals;
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
@@ -78,8 +79,14 @@ impl QpState {
 
     /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
     pub(super) fn modify(&mut self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
-        // SAFETY: By the type invariant the queue pair is alive, and `attr` is initialised.
-        let ret = unsafe { bindings::ib_modify_qp(self.raw.as_ptr(), attr, mask as i32) };
+        let raw = self.raw.as_ptr();
+        // SAFETY: By the type invariant the queue pair is alive, and so is its device. `attr` is
+        // initialised. Any thread may change a queue pair.
+        let ret = unsafe {
+            without_signals((*raw).device, || {
+                bindings::ib_modify_qp(raw, attr, mask as i32)
+            })
+        };
         kernel::error::to_result(ret)
     }
 

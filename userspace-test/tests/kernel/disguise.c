@@ -5,13 +5,15 @@
  * rmmod restores the device. No registration or connect may be in progress
  * then. It also makes queue pairs fail, holds their creation, keeps them from
  * becoming ready to send, counts the completions of destroyed queue pairs that
- * are polled, refuses to destroy objects, and watches connects over iWARP.
+ * are polled, counts calls whose driver may discard the signals of a process,
+ * refuses to destroy objects, and watches connects over iWARP.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>
@@ -88,6 +90,17 @@ static void pause(atomic_t *us)
 }
 
 atomic_t disguise_inside = ATOMIC_INIT(0);
+
+/* siw and erdma discard the signals of such a thread. */
+static atomic_t by_processes = ATOMIC_INIT(0);
+module_param_cb(by_processes, &disguise_atomic_ops, &by_processes, 0444);
+MODULE_PARM_DESC(by_processes, "calls of processes that end, accept or reject a connection");
+
+void disguise_note_caller(void)
+{
+	if (!(current->flags & PF_KTHREAD))
+		atomic_inc(&by_processes);
+}
 
 /*
  * The number of the lookup in progress, and the count of queue pairs that were destroyed during
@@ -174,6 +187,7 @@ static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
 	if (disguise_refuses_qp(qp))
 		return -EBUSY;
+	disguise_note_caller();
 	mutex_lock(&latest_lock);
 	if (latest == qp)
 		latest = NULL;
@@ -227,8 +241,10 @@ static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	int error;
 
 	atomic_inc(&disguise_inside);
-	if (!udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR)
+	if (!udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR) {
+		disguise_note_caller();
 		disguise_note_failure(qp);
+	}
 	error = disguise_own.modify_qp(qp, attr, mask, udata);
 	if (!error && !udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR &&
 	    atomic_read(&hold_in_rtr)) {

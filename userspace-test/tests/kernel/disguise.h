@@ -17,10 +17,15 @@ extern const struct kernel_param_ops disguise_once_ops;
 /* Calls in progress. The module must not unload meanwhile. */
 extern atomic_t disguise_inside;
 
+/*
+ * Counts a call that ends, accepts or rejects a connection, unless a thread of the kernel makes it.
+ */
+void disguise_note_caller(void);
+
 /* Holds a call until the number is 0, or for two minutes. */
 void disguise_hold_until_zero(const atomic_t *hold);
 
-/* Wraps the connects and listeners over iWARP, and unwraps them. */
+/* Wraps the connects, answers and listeners over iWARP, and unwraps them. */
 void disguise_add_iwarp(struct ib_device *dev);
 void disguise_remove_iwarp(struct ib_device *dev);
 void disguise_release_replies(void);

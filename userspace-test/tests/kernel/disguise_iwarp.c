@@ -127,6 +127,18 @@ static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	return error;
 }
 
+static int iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+{
+	disguise_note_caller();
+	return disguise_own.iw_accept(id, param);
+}
+
+static int iw_reject(struct iw_cm_id *id, const void *data, u8 length)
+{
+	disguise_note_caller();
+	return disguise_own.iw_reject(id, data, length);
+}
+
 static atomic_t only_ipv4 = ATOMIC_INIT(0);
 module_param_cb(only_ipv4, &disguise_once_ops, &only_ipv4, 0644);
 MODULE_PARM_DESC(only_ipv4, "1 refuses to listen at addresses of IPv6, as erdma does");
@@ -143,12 +155,16 @@ void disguise_add_iwarp(struct ib_device *dev)
 	if (!disguise_own.iw_connect)
 		return;
 	dev->ops.iw_connect = iw_connect;
+	dev->ops.iw_accept = iw_accept;
+	dev->ops.iw_reject = iw_reject;
 	dev->ops.iw_create_listen = iw_create_listen;
 }
 
 void disguise_remove_iwarp(struct ib_device *dev)
 {
 	dev->ops.iw_connect = disguise_own.iw_connect;
+	dev->ops.iw_accept = disguise_own.iw_accept;
+	dev->ops.iw_reject = disguise_own.iw_reject;
 	dev->ops.iw_create_listen = disguise_own.iw_create_listen;
 }
 

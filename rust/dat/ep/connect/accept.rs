@@ -105,6 +105,13 @@ impl Ep {
         // long, and `rdma_cm` workers that handle an event of this ID wait for the handler mutex,
         // so it is not held meanwhile. [`Ep::connect_qp`] detects an attempt that has ended since.
         self.post_preposted(&id);
+        id.answer(|| self.answer(&id, room, data));
+    }
+
+    /// Connects the QP and answers the request. Refuses the request if `room` is an error.
+    ///
+    /// Context: process; sleeps.
+    fn answer(self: &Arc<Self>, id: &CmId, room: Result, data: &PrivateData) {
         let locked = id.lock();
         let accepted = room
             .and_then(|()| self.connect_qp(&locked))
@@ -123,7 +130,6 @@ impl Ep {
             // The consumer may have disconnected before `rdma_cm` had accepted.
             self.disconnect_again_if_over(&locked);
         }
-        drop(locked);
     }
 
     /// Stores the connection of the request, unless the Endpoint was disconnected or freed

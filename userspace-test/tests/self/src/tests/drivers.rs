@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Restrictions by driver: module `kdapl_disguise` makes a device pass for one of another driver.
 
+use super::connect::reject;
 use super::iwarp;
 use super::kernel::Loaded;
 use super::tests;
@@ -11,7 +12,9 @@ use crate::harness::skip;
 use crate::machine::{become_user, become_user_with, CAP_SYS_RAWIO, NOBODY};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{Buffer, DtoOperation, EpConfig, Error, Ia, Privileges, Segment, Type};
+use libkdapl::{
+    Buffer, Close, DtoOperation, EpConfig, EpState, Error, Ia, Privileges, Segment, Type,
+};
 
 tests! {
     #[Long]
@@ -27,6 +30,9 @@ tests! {
     remote_use_of_local_key, 60,
         "Only siw lets a peer access the kernel's memory by the key of a protection domain";
     no_receives_beside_srq, 30, "The queue pair of an endpoint with an SRQ has no receives of its own, which mlx4 would refuse";
+    #[Transport]
+    signals_survive_calls, 60,
+        "No process itself makes a call for which siw or erdma may discard its signals";
     no_rmrs_by_device_address, 30, "There are no RMRs with a driver that takes their address for that of the device";
 }
 
@@ -244,4 +250,41 @@ fn no_rmrs_by_device_address(context: &Context) -> Result<()> {
     let ia = context.open()?;
     ia.create_rmr(&ia.create_pz()?)?;
     Ok(())
+}
+
+/// Connects and ends connections in every way: each step may disconnect, reject, accept or destroy.
+fn end_connections(context: &Context) -> Result<()> {
+    for how in [Close::Graceful, Close::Abrupt] {
+        let pair = Pair::new(context, Shape::default())?;
+        pair.client.ep.disconnect(how)?;
+        pair.server.ep.disconnect(how)?;
+        for ep in [&pair.client.ep, &pair.server.ep] {
+            context.until("a disconnect", || Ok(ep.status()?.state == EpState::Disconnected))?;
+        }
+        pair.client.ep.reset()?;
+        pair.server.ep.free()?;
+    }
+    drop(Pair::new(context, Shape::default())?);
+    let refused = Pair::unconnected(context, Shape::default())?;
+    refused.request(context, context.patience(), false)?;
+    let mut request = refused.listener.request(context)?;
+    reject(context, &mut request, b"no", &refused.listener.evd, &refused.client.connect)?;
+    let pending = Pair::unconnected(context, Shape::default())?;
+    pending.request(context, context.patience(), false)?;
+    let _request = pending.listener.request(context)?;
+    Ok(pending.client.ep.disconnect(Close::Abrupt)?)
+}
+
+/// erdma, whose connections siw resembles. The driver of another device is asked for nothing but
+/// its queue pairs.
+fn signals_survive_calls(context: &Context) -> Result<()> {
+    let disguise = disguised(context, 19)?;
+    end_connections(context)?;
+    same("calls of processes", disguise.parameter("by_processes")?, 0)?;
+    disguise.unload()?;
+    // A driver that discards no signals is called directly.
+    let disguise = disguised(context, 14)?;
+    end_connections(context)?;
+    ensure!(disguise.parameter("by_processes")? != 0, "nothing was counted");
+    disguise.unload()
 }
