@@ -24,6 +24,7 @@ pub(crate) use self::{
         MAX_CHAIN,
         MAX_CHAIN_SGE, //
     },
+    post::is_changing_state,
     size::{
         Capacity,
         ReadDepth, //

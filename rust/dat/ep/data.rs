@@ -10,6 +10,7 @@ mod marker;
 mod named;
 mod post;
 mod preposted;
+mod ready;
 mod registrations;
 mod request;
 mod shared;

@@ -54,7 +54,9 @@ use kernel::{
     sync::ArcBorrow,
     time::{
         delay::fsleep,
-        Delta, //
+        Delta,
+        Instant,
+        Monotonic, //
     },
 };
 
@@ -78,7 +80,9 @@ const FLUSH_MS: u32 = 100;
 const FIRST_PAUSE_US: i64 = 50;
 
 /// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches a new minimum
-/// in `patience_ms`. A consumer that posts at the same time does not prolong the wait.
+/// in `patience_ms`. A consumer that posts at the same time does not prolong the wait. The time of
+/// `unflushed`, which may poll for thousands of Endpoints, counts. The time by which a busy machine
+/// prolongs the pauses does not: the device's workers wait for it, too.
 ///
 /// Context: process; sleeps.
 pub(super) fn flush(patience_ms: u32, unflushed: impl Fn() -> u32) {
@@ -86,9 +90,11 @@ pub(super) fn flush(patience_ms: u32, unflushed: impl Fn() -> u32) {
     let (mut least, mut pause, mut waited) = (unflushed(), FIRST_PAUSE_US, 0_i64);
     while least != 0 && waited < patience_us {
         fsleep(Delta::from_micros(pause));
-        waited = waited.saturating_add(pause);
-        pause = pause.saturating_mul(2).min(1_000);
+        let polled = Instant::<Monotonic>::now();
         let left = unflushed();
+        let took = polled.elapsed().as_micros_ceil();
+        waited = waited.saturating_add(pause).saturating_add(took);
+        pause = pause.saturating_mul(2).min(1_000);
         if left < least {
             (least, waited) = (left, 0);
         }
@@ -316,5 +322,30 @@ impl qp::Handler for Ep {
 
     fn leaked(kept: Self::Kept) {
         kept.leak();
+    }
+}
+
+#[kunit_tests(kdapl_dat_ep_teardown)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    #[test]
+    fn the_wait_for_a_flush_counts_slow_polls() {
+        let polls = Cell::new(0);
+        flush(20, || {
+            polls.set(polls.get() + 1);
+            fsleep(Delta::from_millis(10));
+            1
+        });
+        // The first poll begins the wait.
+        assert!(polls.get() <= 3);
+    }
+
+    #[test]
+    fn the_wait_for_a_flush_ends_with_it() {
+        let left = Cell::new(3_u32);
+        flush(1_000, || left.replace(left.get().saturating_sub(1)));
+        assert!(left.get() == 0);
     }
 }

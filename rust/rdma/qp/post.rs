@@ -25,6 +25,12 @@ use kernel::{
     sync::Arc, //
 };
 
+/// Returns whether a driver has refused a post because the state of the queue pair changes, or is
+/// about to: `siw_post_send()`, `siw_post_receive()`.
+pub(crate) fn is_changing_state(error: Error) -> bool {
+    error.to_errno() == -(bindings::ENOTCONN as i32)
+}
+
 impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Posts a request to the send queue. Context: any except the callback of a completion queue.
     ///

@@ -4,9 +4,10 @@
  * its own driver from a kernel module, and delays the lookup of queue pairs.
  * rmmod restores the device. No registration or connect may be in progress
  * then. It also makes queue pairs fail, holds their creation, keeps them from
- * becoming ready to send, counts the completions of destroyed queue pairs that
- * are polled, counts calls whose driver may discard the signals of a process,
- * refuses to destroy objects, and watches connects over iWARP.
+ * becoming ready to send, refuses posts for a while, counts the completions of
+ * destroyed queue pairs that are polled, counts calls whose driver may discard
+ * the signals of a process, refuses to destroy objects, and watches connects
+ * over iWARP.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -229,11 +230,34 @@ static atomic_t early_posts = ATOMIC_INIT(0);
 module_param_cb(early_posts, &disguise_atomic_ops, &early_posts, 0444);
 MODULE_PARM_DESC(early_posts, "requests that modules have posted while a queue pair was held in RTR");
 
+/* As siw while it changes the state of a queue pair. */
+static atomic_t busy_posts = ATOMIC_INIT(0);
+module_param_cb(busy_posts, &disguise_once_ops, &busy_posts, 0644);
+MODULE_PARM_DESC(busy_posts, "number of the next posts of modules that are refused with ENOTCONN");
+
+static bool is_busy(const struct ib_qp *qp)
+{
+	return qp->qp_type == IB_QPT_RC && !qp->uobject && atomic_dec_if_positive(&busy_posts) >= 0;
+}
+
 static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	if (qp->qp_type == IB_QPT_RC && !qp->uobject && atomic_read(&hold_in_rtr))
 		atomic_inc(&early_posts);
+	if (is_busy(qp)) {
+		*bad = wr;
+		return -ENOTCONN;
+	}
 	return disguise_own.post_send(qp, wr, bad);
+}
+
+static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+{
+	if (is_busy(qp)) {
+		*bad = wr;
+		return -ENOTCONN;
+	}
+	return disguise_own.post_recv(qp, wr, bad);
 }
 
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
@@ -287,6 +311,7 @@ static int add(struct ib_device *dev)
 	dev->ops.poll_cq = disguise_poll_cq;
 	dev->ops.modify_qp = modify_qp;
 	dev->ops.post_send = post_send;
+	dev->ops.post_recv = post_recv;
 	disguise_add_refusals(dev);
 	if (disguise_own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
@@ -307,6 +332,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.poll_cq = disguise_own.poll_cq;
 	dev->ops.modify_qp = disguise_own.modify_qp;
 	dev->ops.post_send = disguise_own.post_send;
+	dev->ops.post_recv = disguise_own.post_recv;
 	disguise_remove_refusals(dev);
 	dev->ops.iw_get_qp = disguise_own.iw_get_qp;
 	disguise_remove_iwarp(dev);

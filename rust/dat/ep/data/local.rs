@@ -170,10 +170,7 @@ impl Ep {
                 self.free_suppressed(error)?;
                 self.try_post_local(request, context)
             })
-            .or_else(|error| {
-                self.await_ready_qp(error)?;
-                self.try_post_local(request, context)
-            })
+            .or_else(|error| self.retry_when_ready(error, || self.try_post_local(request, context)))
     }
 
     fn try_post_local(

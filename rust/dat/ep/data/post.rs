@@ -2,7 +2,10 @@
 
 //! Posts data transfer operations (DTOs).
 
-use super::examine::check_length;
+use super::{
+    examine::check_length,
+    ready::not_ready, //
+};
 use crate::{
     dat::{
         base::Segment,
@@ -27,9 +30,12 @@ use crate::{
         },
         requests::Posted,
     },
-    rdma::wr::{
-        SendFlags,
-        SgList, //
+    rdma::{
+        qp::is_changing_state,
+        wr::{
+            SendFlags,
+            SgList, //
+        },
     },
 };
 
@@ -127,7 +133,9 @@ impl Ep {
         };
         posted
             .or_else(|error| self.retry_without_slot(post, error))
-            .or_else(|error| self.retry_when_ready(post, error))
+            .or_else(|error| {
+                self.retry_when_ready(error, || self.post_now(&mut self.inner.lock(), post))
+            })
             .map_err(|error| self.context.ia.removal_or(error))
     }
 
@@ -147,16 +155,6 @@ impl Ep {
             return Err(NotPosted::Waits);
         }
         Ok(self.post_now(&mut inner, post)?)
-    }
-
-    /// Retries a post that was refused while the QP was being made ready. Returns any other
-    /// `error`.
-    ///
-    /// The peer's first message establishes the connection, and may arrive before the QP can send.
-    #[cold]
-    fn retry_when_ready(&self, post: &Post<'_>, error: DatError) -> DatResult {
-        self.await_ready_qp(error)?;
-        self.post_now(&mut self.inner.lock(), post)
     }
 
     /// Posts to the QP.
@@ -327,12 +325,6 @@ impl Inner {
     }
 }
 
-/// Returns the error of a post whose QP is not ready yet. A call that may sleep posts again.
-#[cold]
-pub(super) fn not_ready() -> DatError {
-    DatError::new(Kind::InvalidState, Subtype::InvalidStateEpNotready)
-}
-
 /// Returns the error for too many outstanding DTOs.
 pub(in crate::dat::ep) fn no_slot() -> DatError {
     DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
@@ -342,6 +334,8 @@ pub(in crate::dat::ep) fn no_slot() -> DatError {
 pub(super) fn post_error(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()
+    } else if is_changing_state(error) {
+        not_ready()
     } else if error == EPERM {
         // Over iWARP the peer's response to an RDMA read is a remote write, and kernel memory is
         // registered without that right.

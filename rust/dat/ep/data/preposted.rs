@@ -21,7 +21,6 @@ use self::queue::{
     fill,
     Capacities, //
 };
-use super::post::not_ready;
 use crate::{
     dat::{
         base::Segment,
@@ -166,19 +165,6 @@ impl Ep {
         };
         let depth = qp.connect(id, attr.read_depth(), attr.peer_timeout_ms())?;
         Ok(Ready { qp, depth, life })
-    }
-
-    /// Waits until the QP was made ready, or that has failed, if `error` says that it is being made
-    /// ready. Returns `error` otherwise.
-    ///
-    /// Context: process; sleeps for as long as the driver takes to change the state of a QP.
-    pub(super) fn await_ready_qp(&self, error: DatError) -> DatResult {
-        if error != not_ready() {
-            return Err(error);
-        }
-        // `connect_qp` holds it.
-        drop(self.preposted.lock());
-        Ok(())
     }
 
     /// As [`Ep::post_preposted`], for a caller that holds the lock of the preposted receives.

@@ -7,13 +7,14 @@ use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{denied_by_peer, done, refused, same};
+use crate::expect::{denied_by_peer, done, refused, refused_as, same};
 use crate::harness::skip;
 use crate::machine::{become_user, become_user_with, CAP_SYS_RAWIO, NOBODY};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
-    Buffer, Close, DtoOperation, EpConfig, EpState, Error, Ia, Privileges, Segment, Type,
+    Buffer, Close, CompletionFlags, Dto, DtoOperation, EpConfig, EpState, Error, Ia, Privileges,
+    Segment, Submitted, Subtype, Type,
 };
 
 tests! {
@@ -33,6 +34,8 @@ tests! {
     #[Transport]
     signals_survive_calls, 60,
         "No process itself makes a call for which siw or erdma may discard its signals";
+    busy_queue_pair, 60,
+        "A post that the driver refuses while it changes the state of the queue pair is repeated";
     no_rmrs_by_device_address, 30, "There are no RMRs with a driver that takes their address for that of the device";
 }
 
@@ -286,5 +289,47 @@ fn signals_survive_calls(context: &Context) -> Result<()> {
     let disguise = disguised(context, 14)?;
     end_connections(context)?;
     ensure!(disguise.parameter("by_processes")? != 0, "nothing was counted");
+    disguise.unload()
+}
+
+/// Makes the driver refuse posts during `post`, which must make them again.
+fn amid_change(disguise: &Loaded, refused: u64, post: impl FnOnce() -> Result<()>) -> Result<()> {
+    disguise.set("busy_posts", refused)?;
+    post()?;
+    same("refusals that are left", disguise.parameter("busy_posts")?, 0)
+}
+
+fn busy_queue_pair(context: &Context) -> Result<()> {
+    let disguise = disguised(context, -1)?;
+    let pair = Pair::new(context, Shape::default())?;
+    let (client, server) = (&pair.client, &pair.server);
+    for refused in [1, 7] {
+        amid_change(&disguise, refused, || client.receive(0, 8, 1))?;
+        server.send(0, 8, 2)?;
+        server.receive(0, 8, 3)?;
+        done(&context.next(&client.recv)?, DtoOperation::Receive, 8, 1)?;
+        amid_change(&disguise, refused, || client.send(0, 8, 4))?;
+        done(&context.next(&server.recv)?, DtoOperation::Receive, 8, 3)?;
+        done(&context.next(&client.request)?, DtoOperation::Send, 8, 4)?;
+        done(&context.next(&server.request)?, DtoOperation::Send, 8, 2)?;
+    }
+    (5..8).try_for_each(|cookie| server.receive(0, 8, cookie))?;
+    let segment = [client.lmr.segment(0, 8)];
+    let send =
+        |cookie| Dto::new(DtoOperation::Send, &segment, None, cookie, CompletionFlags::default());
+    amid_change(&disguise, 3, || {
+        let Submitted { posted, event } = client.ep.submit(&[send(5), send(6), send(7)], None);
+        event?;
+        same("posted DTOs", posted, 3)
+    })?;
+    for cookie in 5..8 {
+        done(&context.next(&server.recv)?, DtoOperation::Receive, 8, cookie)?;
+        done(&context.next(&client.request)?, DtoOperation::Send, 8, cookie)?;
+    }
+    // A queue pair that stays busy.
+    disguise.set("busy_posts", 1 << 20)?;
+    let refusal = client.ep.post_recv(&segment, 8, CompletionFlags::default());
+    disguise.set("busy_posts", 0)?;
+    refused_as(refusal, Type::INVALID_STATE, Subtype::INVALID_STATE_EP_NOTREADY)?;
     disguise.unload()
 }

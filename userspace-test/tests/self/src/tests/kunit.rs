@@ -10,6 +10,7 @@ use anyhow::Result;
 tests! {
     sys, 120, "The KUnit suites of rust/sys pass: waits, work items, threads, tables, accounts of users";
     rdma, 60, "The KUnit suites of rust/rdma pass: work requests, completions, addresses, parameters";
+    dat, 60, "The KUnit suites of rust/dat pass: the wait for a flush";
 }
 
 fn run(prefix: &str) -> Result<()> {
@@ -25,4 +26,8 @@ fn sys(_: &Context) -> Result<()> {
 
 fn rdma(_: &Context) -> Result<()> {
     run("kdapl_rdma_")
+}
+
+fn dat(_: &Context) -> Result<()> {
+    run("kdapl_dat_")
 }

@@ -11,7 +11,7 @@ use crate::rust::model::ep::{
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange, EpConfig,
-    EpState, Error, EvdFlags, Event, Ia, Transport, Type,
+    EpState, Error, EvdFlags, Event, Ia, Transport,
 };
 
 /// Limits the outstanding receives and sends of an endpoint.
@@ -176,21 +176,12 @@ impl ModelledEp {
         outcome: Result<(), Error>,
         may_post: fn(Phase) -> DatResult,
     ) -> Result<u64> {
-        if self.is_busy(&outcome) {
-            return Ok(0);
-        }
         let may_post = |phase| may_post(phase).map(|()| (phase, Effects::NONE));
         let posted = self.answer(what, outcome, may_post)?;
         if posted && self.look()? == Some(EpState::Disconnected) {
             self.flushed_at_once += 1;
         }
         Ok(posted.into())
-    }
-
-    /// Returns whether siw refused a post because the state of its QP is changing.
-    fn is_busy(&self, posted: &Result<(), Error>) -> bool {
-        let kind = posted.as_ref().err().and_then(Error::kind);
-        self.iwarp && kind == Some(Type::INTERNAL_ERROR)
     }
 
     /// Returns whether a message of a peer that has sent so many finds a receive here. A message
