@@ -109,8 +109,10 @@ impl Inner {
                     eventfd.signal();
                 }
             }
+            // The function takes no trigger from the table, which only tells there whether the
+            // agent has been called for the EVD.
             Some(Agent::Proxy(proxy)) => {
-                if is_trigger {
+                if self.table.add_for_agent(slot, is_trigger) {
                     proxy.call(self.table.evd(slot));
                 }
             }

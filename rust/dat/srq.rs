@@ -313,6 +313,8 @@ impl Srq {
             return Err(DatError::Invalid(Arg::Watermark));
         }
         let queue = self.queue()?;
+        // The driver must not report the old watermark after the new one is armed.
+        queue.set_limit(0).map_err(unsupported_or)?;
         self.watermark.arm(low);
         queue
             .set_limit(low)

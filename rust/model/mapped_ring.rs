@@ -211,8 +211,20 @@ impl<M: SharedMemory> MappedRing<M> {
     ///
     /// Fully ordered: a process that takes an event at the same time reads the new value after it
     /// has advanced the head, or the caller reads the new head after this.
-    pub(crate) fn set_calls_only(&self, calls_only: bool) {
-        self.memory.words().calls_only.swap(calls_only.into());
+    ///
+    /// `must_call` is called again after the flag is stored, since another thread may have stored
+    /// it meanwhile, by a value that is older.
+    pub(crate) fn update_calls_only(&self, must_call: impl Fn() -> bool) {
+        let flag = self.memory.words().calls_only;
+        let mut value = must_call();
+        loop {
+            flag.swap(value.into());
+            let now = must_call();
+            if now == value {
+                break;
+            }
+            value = now;
+        }
     }
 
     /// Claims that the kernel has no events but those of the ring, if `is_empty` returns `true`.
@@ -247,6 +259,16 @@ impl<M: SharedMemory> MappedRing<M> {
     pub(crate) fn head(&self) -> Option<u32> {
         let len = self.checked_len()?;
         Some(self.tail.load().wrapping_sub(len))
+    }
+
+    /// Calls `visit` for all records from an index on, also for those that the process takes
+    /// meanwhile. The index is a former [head](Self::head), and no record was pushed since then.
+    /// Visits none if the head is invalid. The caller holds the EVD's consumer lock.
+    pub(crate) fn for_each_from(&self, first: u32, visit: impl FnMut(&Record)) {
+        if self.head().is_some() {
+            let count = self.tail.load().wrapping_sub(first);
+            self.for_each_in(first, count.min(self.slots), visit);
+        }
     }
 
     /// Calls `visit` for `count` records from the index `first` on. Their slots were not reused.

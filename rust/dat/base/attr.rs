@@ -21,7 +21,7 @@ use crate::{
 };
 use kernel::page::PAGE_SIZE;
 
-/// Largest queue length of an EVD. Its ring takes 2 MiB.
+/// Largest queue length of an EVD, a power of two. Its ring takes 2 MiB.
 const MAX_EVD_QLEN: u32 = 32_768;
 
 /// Attributes that are known when an adapter is opened: a part of `DAT_IA_ATTR`.
@@ -89,7 +89,8 @@ impl IaAttr {
             max_read_in: limits.max_qp_rd_atom.min(255),
             max_read_out: limits.max_qp_init_rd_atom.min(255),
             max_evds: most(Item::CompletionQueue, limits.max_cq),
-            max_evd_qlen: limits.max_cqe.min(MAX_EVD_QLEN),
+            // Lengths are rounded up, so that the longest one is such a length itself.
+            max_evd_qlen: limits.max_cqe.min(MAX_EVD_QLEN).next_power_of_two(),
             max_iov,
             max_read_iov: limits.max_sge_rd.min(max_iov),
             max_lmrs: regions,

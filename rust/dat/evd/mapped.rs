@@ -68,8 +68,8 @@ impl Evd {
     /// and if an Endpoint's watermark counts each receive that is taken.
     pub(super) fn update_calls_only(&self) {
         if let Some(ring) = self.queue.mapped.as_ref() {
-            let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
-            ring.set_calls_only(self.is_over() || is_reported || self.room() == 0);
+            let is_reported = || self.queue.receive_reports.load(Relaxed) != 0;
+            ring.update_calls_only(|| self.is_over() || is_reported() || self.room() == 0);
         }
     }
 
@@ -129,7 +129,7 @@ impl Evd {
     /// Calls `visit` for the mapped events from this index on.
     pub(super) fn for_each_mapped(&self, from: u32, visit: impl FnMut(&Record)) {
         if let Some(ring) = self.queue.mapped.as_ref() {
-            ring.for_each_in(from, ring.len(), visit);
+            ring.for_each_from(from, visit);
         }
     }
 

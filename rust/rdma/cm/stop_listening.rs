@@ -144,7 +144,8 @@ impl Owned {
 
 impl CmId {
     /// Returns whether the end of the ID needs the steps. Over iWARP a request names its listener,
-    /// and `iw_cm` waits for the request.
+    /// and `iw_cm` itself drops those that have not reached the handler yet: see "Known gaps" in
+    /// `docs/security.md`.
     pub(super) fn ends_in_steps(&self) -> bool {
         self.own.context.listens() && !self.device.is_iwarp()
     }

@@ -139,6 +139,36 @@ static int cno_agent(void)
 	return 0;
 }
 
+/* A new agent is called at once for one EVD that has triggered, and at the next event of another. */
+static int new_agent(void)
+{
+	const DAT_OS_WAIT_PROXY_AGENT proxy = { .instance_data = &agent, .proxy_agent_func = told };
+	DAT_EVD_HANDLE evds[2];
+	DAT_CNO_HANDLE cno;
+	DAT_EVENT event;
+	unsigned int i;
+
+	memset(&agent, 0, sizeof(agent));
+	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+	for (i = 0; i < ARRAY_SIZE(evds); i++) {
+		TRY(make_evd(4, DAT_UPCALL_DISABLE, NULL, &evds[i]));
+		OK(dat_evd_modify_cno(evds[i], cno));
+		OK(post_number(evds[i], 1));
+	}
+	OK(dat_cno_modify_agent(cno, proxy));
+	SAME(atomic_read(&agent.calls), 1);
+	EXPECT(agent.evd == evds[0]);
+	OK(dat_evd_dequeue(evds[0], &event));
+	OK(post_number(evds[1], 2));
+	SAME(atomic_read(&agent.calls), 2);
+	EXPECT(agent.evd == evds[1]);
+	/* The EVDs have triggered already, and the agent has been called for both. */
+	OK(post_number(evds[0], 2));
+	OK(post_number(evds[1], 3));
+	SAME(atomic_read(&agent.calls), 2);
+	return 0;
+}
+
 static int service_points(void)
 {
 	const char question[] = "who is there?", answer[] = "nobody";
@@ -383,6 +413,7 @@ static int null_evds(void)
 const struct ktest object_tests[] = {
 	{ "handles", handles },
 	{ "cno_agent", cno_agent },
+	{ "new_agent", new_agent },
 	{ "service_points", service_points },
 	{ "common_connect", common_connect },
 	{ "endpoints", endpoints },

@@ -76,9 +76,25 @@ fn slots_are_a_power_of_two_within_memory_and_queue_length() {
 fn the_process_is_told_to_call() {
     let ring = ring(8);
     for calls_only in [true, false] {
-        ring.set_calls_only(calls_only);
+        ring.update_calls_only(|| calls_only);
         assert_eq!(ring.memory().calls_only.load(), u32::from(calls_only));
     }
+}
+
+#[test]
+fn records_are_visited_also_if_the_process_takes_them() {
+    let ring = ring(4);
+    (0..4).for_each(|n| ring.push(&record(n)).expect("room"));
+    let visited = |first| {
+        let mut count = 0;
+        ring.for_each_from(first, |_| count += 1);
+        count
+    };
+    assert_eq!((visited(0), visited(1)), (4, 3));
+    ring.memory().head.swap(3);
+    assert_eq!((visited(0), visited(3)), (4, 1));
+    ring.memory().head.swap(77);
+    assert_eq!(visited(0), 0);
 }
 
 #[test]

@@ -229,3 +229,21 @@ fn an_event_that_is_handed_over_is_not_overlooked() {
 fn a_claim_that_is_read_after_the_ring_overlooks_an_event() {
     found_while_handed_over(|ring| take(ring).is_some() || !ring.memory().claims_empty());
 }
+
+/// A thread changes what decides whether the process must call. The flag has the last value, though
+/// another thread computes it at the same time.
+#[test]
+fn the_newest_value_of_the_flag_wins() {
+    explore(|| {
+        let (ring, is_full) = (ring(2), Arc::new(AtomicU32::new(0)));
+        let update = {
+            let (ring, is_full) = (ring.clone(), is_full.clone());
+            move || ring.update_calls_only(|| is_full.load_acquire() == 1)
+        };
+        let other = thread::spawn(update.clone());
+        is_full.store_release(1);
+        update();
+        other.join().unwrap();
+        assert_eq!(ring.memory().words().calls_only.load_acquire(), 1);
+    });
+}

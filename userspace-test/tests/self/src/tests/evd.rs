@@ -40,7 +40,8 @@ fn queue_lengths(context: &Context) -> Result<()> {
         evd.free()?;
     }
     let biggest = ia.create_evd(EvdFlags::DTO, max)?;
-    ensure!(biggest.query()?.qlen >= max, "the longest EVD is too short");
+    same("entries of the longest EVD", biggest.query()?.qlen, max)?;
+    same("entries after a resize to them", biggest.resize(max)?, max)?;
     for qlen in [0, -1, i32::MIN, i32::MAX, max.saturating_add(1)] {
         refused(ia.create_evd(EvdFlags::SOFTWARE, qlen), Type::INVALID_PARAMETER)?;
         refused(ia.create_evd(EvdFlags::DTO, qlen), Type::INVALID_PARAMETER)?;

@@ -91,7 +91,7 @@ fn length_range(context: &Context) -> Result<()> {
         refused_as(evd.resize(qlen), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
     }
     same("length", evd.query()?.qlen, 4)?;
-    ensure!(evd.resize(most)? >= most, "shorter than requested");
+    same("longest length", evd.resize(most)?, most)?;
     same("length", ia.async_evd().resize(64)?, 64)?;
     evd.free()?;
     refused_as(evd.resize(8), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EVD_REQUEST)

@@ -49,6 +49,7 @@ tests! {
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
     names_of_codes, 10, "In the kernel, dat_strerror returns DAT's names of a code's type and subtype";
     cno_agent, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
+    new_agent, 60, "In the kernel, a new agent of a CNO is called for each EVD that has triggered";
     service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
     private_data_copied, 60, "In the kernel, the private data of an endpoint and of a request are copied, as many as there is room for";
     private_data_of_freed_ep, 60, "In the kernel, the event of an endpoint that has been freed has no private data";
@@ -262,7 +263,7 @@ kernel_tests! {
     upcall_refused_during_wait upcall_budget upcall_enable_and_disable upcall_teardown_waits
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
-    wait_threshold_and_timeout event_order handles names_of_codes cno_agent service_points common_connect
+    wait_threshold_and_timeout event_order handles names_of_codes cno_agent new_agent service_points common_connect
     private_data_copied private_data_of_freed_ep private_data_race addresses_copied addresses_race
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts

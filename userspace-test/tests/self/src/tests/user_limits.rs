@@ -136,7 +136,7 @@ fn listeners(context: &Context) -> Result<()> {
     if has_kasan() {
         return skip("a debug kernel adds memory to each allocation");
     }
-    let ia = Ia::open(&context.server.device, 8)?;
+    let (_, ia) = context.open_both()?;
     let requests = ia.create_evd(EvdFlags::CR, 8)?;
     let options = PspOptions { backlog: Some(BACKLOG), ..PspOptions::default() };
     // The first one allocates what all share.
