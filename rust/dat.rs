@@ -43,7 +43,7 @@
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
 //! | `FastLmr::dropped` | mutex | resources of an LMR that requests register, during their drop |
-//! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
+//! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset or modify at a time |
 //! | `Ep::old_qp` | mutex | the queue pair that a reset is destroying |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `ListenAddress::shared` | mutex | creating and destroying a listener at the shared port |
@@ -93,9 +93,9 @@
 //!
 //! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
 //! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
-//! registration, of which each page costs if the machine copies it (swiotlb). The objects that
-//! posts name are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)), without
-//! a lock.
+//! registration, which copies each page on a machine with bounce buffers (swiotlb). The objects
+//! that posts name are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)),
+//! without a lock.
 //!
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.
@@ -119,9 +119,9 @@
 //!
 //! Values that a lock protects are dropped after the lock is released: the drop of an id waits for
 //! its handlers, and the drop of a QP for its users. The exceptions are `Point::listener`,
-//! `Ep::old_qp`, `Rmr::state`, `Lmr::backing` and `FastLmr::dropped`: other threads take them to
-//! wait for the drop. No thread waits for `rdma_cm` or for a device while it holds `Evd::consumer`:
-//! see `ep/effects.rs`.
+//! `ListenAddress::shared`, `Ep::old_qp`, `Rmr::state`, `Lmr::backing` and `FastLmr::dropped`:
+//! other threads take them to wait for the drop. No thread waits for `rdma_cm` or for a device
+//! while it holds `Evd::consumer`: see `ep/effects.rs`.
 //!
 //! [`Arc`]: kernel::sync::Arc
 #![deny(unsafe_code)]

@@ -15,8 +15,8 @@
 //!         kdapl_bindings   bindgen output and C helpers
 //! ```
 //!
-//! Arrows point down only. `docs/architecture.md` explains the design. The lock order is in
-//! [`dat`].
+//! Arrows point down only. `rdma` and `sys` use `model`, too. `docs/architecture.md` explains the
+//! design. The lock order is in [`dat`].
 
 use kernel::{
     prelude::*,

@@ -13,8 +13,8 @@
 //!    \----> Cq -----+--> Device <--- the ib_client, until the device is removed
 //!   FastMr ---> Umem ---------> Device
 //!   Mr, FastMr, KernelMemory, DmaPages ---> Pd
-//!                   |
-//!   CmId -----------+
+//!   KernelMemory ---> Device
+//!   CmId ---> Device, and over iWARP Qp
 //!   Registrar ---> Qp, Cq
 //! ```
 //!

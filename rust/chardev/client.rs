@@ -80,11 +80,11 @@ impl Client {
 
     /// Handles the release of the file: no operation on it is running or follows.
     ///
-    /// The thread that has closed the last descriptor closes the IA, which takes time in proportion
-    /// to the number of its objects. Two threads must not: one of another user, to which the
-    /// descriptor was passed in a socket; and a worker of the kernel that all users share, which
-    /// drops the last reference if that is of a command of io_uring whose process has ended, or of
-    /// a message in a socket. In place of these, a work item of the module closes the IA.
+    /// The thread that closes the last descriptor closes the IA, which takes time in proportion to
+    /// the number of its objects. In two cases a work item of the module closes it instead. The
+    /// thread may belong to another user, to which the descriptor was passed over a socket. Or it
+    /// is a kernel worker that all users share, which drops the last reference of an io_uring
+    /// command or of a message in a socket.
     ///
     /// Context: process; sleeps.
     pub(super) fn release(this: Arc<Self>) {

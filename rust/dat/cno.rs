@@ -213,8 +213,8 @@ impl Cno {
 
     /// Replaces the agent: `dat_cno_modify_agent`.
     ///
-    /// The new agent is signalled at once with the first pending trigger. Another EVD that has
-    /// triggered is reported with its next event. The old agent is not called any more when this
+    /// The new agent is notified at once of the first pending trigger. The next event of another
+    /// EVD that has triggered notifies it, too. The old agent is not called any more when this
     /// function returns.
     pub(crate) fn modify_agent(&self, agent: Option<Agent>) {
         let old = {

@@ -114,7 +114,7 @@ impl Ia {
     /// - PROVIDER_NOT_FOUND if there is no such device, port, network device or address in the
     ///   network namespace.
     /// - PRIVILEGES_VIOLATION for an unprivileged process, if a peer can reach kernel memory
-    ///   through the device's driver.
+    ///   through the device's driver, or keep the device from being removed.
     /// - INVALID_PARAMETER (queue length).
     /// - INVALID_ADDRESS if the port has no address, or not this one.
     /// - INSUFFICIENT_RESOURCES (memory) above a limit of the caller's user or cgroup.

@@ -4,8 +4,8 @@
 //!
 //! A bind opens a part of a Local Memory Region (LMR) to the peers of a Protection Zone (PZ), under
 //! a context of its own. It is a request on the queue of an Endpoint (EP), which registers another
-//! memory region over the same pages. Each bind creates a new region, so an old context is not
-//! valid until the driver gives its key to another region.
+//! memory region over the same pages. Each bind creates a new region. So the old context stays
+//! invalid until the driver gives its key to another region.
 
 use super::{
     base::{

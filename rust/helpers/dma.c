@@ -3,6 +3,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/iommu-dma.h>
 #include <linux/mm.h>
+#include <linux/pci.h>
 #include <linux/pgtable.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
@@ -133,13 +134,14 @@ static enum dma_data_direction direction_of(bool write)
 
 /*
  * Returns whether the kernel and the device access the same memory without further calls. An IOMMU
- * gives the device the memory itself; only pages of devices that are not trusted are copied, in
- * part, behind one.
+ * gives the device the memory itself. Only for a device that is not trusted it may give a copy, of
+ * parts of pages.
  */
 static bool is_shared(struct device *dma, u64 address)
 {
 	if (use_dma_iommu(dma))
-		return dev_is_dma_coherent(dma);
+		return dev_is_dma_coherent(dma) &&
+		       !(dev_is_pci(dma) && to_pci_dev(dma)->untrusted);
 	return !dma_need_sync(dma, address);
 }
 

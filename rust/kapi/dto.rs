@@ -163,7 +163,7 @@ fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> 
     Adapter::object::<Ep>(ep)?.post(&post)
 }
 
-/// Returns whether a post that was refused is worth a second try, which sleeps.
+/// Checks that a refused post may be tried again by a call that sleeps.
 ///
 /// # Errors
 ///

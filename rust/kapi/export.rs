@@ -21,12 +21,8 @@ use kernel::ffi::{
     c_void, //
 };
 
-/// Argument of an exported function.
-///
-/// # Safety
-///
-/// `Raw` is the type that the header declares for this argument.
-pub(super) unsafe trait Argument: Sized {
+/// Type of an argument of an exported function. [`export!`] compares `Raw` with the header.
+pub(super) trait Argument: Sized {
     /// C type of the argument.
     type Raw;
 
@@ -41,8 +37,7 @@ pub(super) unsafe trait Argument: Sized {
 macro_rules! plain {
     ($($name:ty),+ $(,)?) => {
         $(
-            // SAFETY: The C type and the Rust type are the same.
-            unsafe impl Argument for $name {
+            impl Argument for $name {
                 type Raw = Self;
 
                 unsafe fn from_raw(raw: Self) -> Self {
@@ -62,9 +57,8 @@ plain!(
     bindings::DAT_REGION_DESCRIPTION,
 );
 
-// SAFETY: The header declares a pointer. A handle is a number cast to a pointer, which is never
-// dereferenced.
-unsafe impl Argument for KernelHandle {
+// A handle is a number cast to a pointer, which is never dereferenced.
+impl Argument for KernelHandle {
     type Raw = *mut c_void;
 
     unsafe fn from_raw(raw: *mut c_void) -> Self {
@@ -85,8 +79,7 @@ pub(super) fn raw_handle(handle: KernelHandle) -> *mut c_void {
 /// The pointer is null, or valid for reads and writes for as long as the call takes.
 pub(super) struct Out<T>(*mut T);
 
-// SAFETY: The header declares a pointer to `T`.
-unsafe impl<T> Argument for Out<T> {
+impl<T> Argument for Out<T> {
     type Raw = *mut T;
 
     unsafe fn from_raw(raw: *mut T) -> Self {
@@ -149,8 +142,7 @@ impl Out<*mut c_void> {
 /// The pointer is null, or valid for reads for as long as the call takes.
 pub(super) struct In<T>(*const T);
 
-// SAFETY: The header declares a pointer to `T`.
-unsafe impl<T> Argument for In<T> {
+impl<T> Argument for In<T> {
     type Raw = *const T;
 
     unsafe fn from_raw(raw: *const T) -> Self {
@@ -200,8 +192,7 @@ impl<T: Copy> In<T> {
 /// The pointer is null, or valid for reads of that length for the duration of the call.
 pub(super) struct Data(*const c_void);
 
-// SAFETY: The header declares a pointer to `void`.
-unsafe impl Argument for Data {
+impl Argument for Data {
     type Raw = *const c_void;
 
     unsafe fn from_raw(raw: *const c_void) -> Self {
@@ -242,8 +233,7 @@ impl Data {
 /// The pointer is null, or refers to a NUL-terminated string for the duration of the call.
 pub(super) struct CText(*const c_char);
 
-// SAFETY: The header declares a pointer to `char`.
-unsafe impl Argument for CText {
+impl Argument for CText {
     type Raw = *const c_char;
 
     unsafe fn from_raw(raw: *const c_char) -> Self {
@@ -272,8 +262,7 @@ impl CText {
 /// call.
 pub(super) struct Address(*const bindings::sockaddr);
 
-// SAFETY: The header declares a pointer to `sockaddr`.
-unsafe impl Argument for Address {
+impl Argument for Address {
     type Raw = *mut bindings::sockaddr;
 
     unsafe fn from_raw(raw: *mut bindings::sockaddr) -> Self {

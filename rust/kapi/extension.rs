@@ -49,7 +49,8 @@ fn head(operation: Operation, status: DtoStatus) -> Option<u64> {
         DtoStatus::Success => bindings::DAT_OP_SUCCESS,
         _ => bindings::DAT_IB_OP_ERR,
     };
-    // `type` is the lower half: the supported machines are little-endian.
+    // `type` is the lower half of a little-endian number.
+    const { assert!(cfg!(target_endian = "little")) };
     Some(u64::from(kind) | (u64::from(status) << 32))
 }
 

@@ -32,8 +32,7 @@ use kernel::ffi::c_void;
 /// The pointer is null, or valid for writes of that size for the duration of the call.
 pub(super) struct PrivateDataBuffer(*mut c_void);
 
-// SAFETY: The header declares a pointer to `void`.
-unsafe impl Argument for PrivateDataBuffer {
+impl Argument for PrivateDataBuffer {
     type Raw = *mut c_void;
 
     unsafe fn from_raw(raw: *mut c_void) -> Self {

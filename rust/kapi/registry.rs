@@ -86,7 +86,8 @@ impl AdapterTable {
     fn get(&self) -> Option<&OpenAdapters> {
         // SAFETY: The cell is written twice: at module load, before the kernel resolves another
         // module's references to the exported symbols, and at module unload, when no module that
-        // refers to them is left. Hence no write happens during a shared borrow.
+        // refers to them is left. Upcalls read it too, but only those of an open adapter, which its
+        // consumer closes before it is unloaded. Hence no write happens during a shared borrow.
         unsafe { &*self.0.get() }.as_ref()
     }
 

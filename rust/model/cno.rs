@@ -17,7 +17,8 @@
 //!        +------------------- Checking <-------------+
 //! ```
 //!
-//! * *Idle*: the EVD was found empty. Its next event triggers the CNO.
+//! * *Idle*: the EVD was found empty. Its next event triggers the CNO. `begin_check` moves it to
+//!   *Checking* as well, for example after it was enabled.
 //! * *Triggered*: the EVD has events, and no waiter has been given it yet.
 //! * *HandedOut*: a waiter was given the EVD. It may hold more events than that waiter takes.
 //! * *Checking*: a thread is checking whether the EVD has events. The thread enters this state

@@ -102,8 +102,9 @@ numbered! {
         EvdOverflow = 0x8001,
         /// The Interface Adapter is gone or unusable.
         IaCatastrophic = 0x8002,
-        /// An Endpoint failed, and no connection event reports it. Also reports the low watermark
-        /// of a Shared Receive Queue, for which DAT has no number of its own.
+        /// An Endpoint failed, and no connection event reports it. With another reason code: an
+        /// Endpoint has exceeded its soft high watermark, or a Shared Receive Queue has reached its
+        /// low watermark. DAT has no numbers for these.
         EpBroken = 0x8003,
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! A transport detects a dead peer only while requests are outstanding. So an Endpoint with a
 //! keepalive posts a request of no bytes, a *probe*, after a third of its keepalive time without a
-//! message of the peer, and another one at each of the next ticks. If the peer answers neither a
-//! probe nor with a message, the connection is broken before the keepalive time is over.
+//! message of the peer, and another one at each of the next ticks. If the peer neither answers a
+//! probe nor sends a message, the connection is broken before the keepalive time is over.
 //!
 //! A lost packet alone does not break the connection. A transport repeats it after seconds, or at
 //! once when the next probe shows the gap.

@@ -38,7 +38,8 @@ use core::ops::DerefMut;
 /// more slots.
 const LONGEST_INTERVAL: u32 = 16;
 
-/// Returns the number of requests, of `capacity` in flight, of which at least one is signalled.
+/// Returns the length of a run of requests of which at least one is signalled. `capacity` is the
+/// number of requests that may be in flight.
 pub(crate) const fn interval(capacity: u32) -> u32 {
     let quarter = capacity / 4;
     if quarter > LONGEST_INTERVAL {
@@ -63,7 +64,7 @@ const fn precedes(number: u32, other: u32) -> bool {
     distance != 0 && distance <= u32::MAX / 2
 }
 
-/// Requests that have a completion.
+/// Choice of the requests that are signalled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signalling {
     /// All of them: the driver does not allow unsignalled requests.

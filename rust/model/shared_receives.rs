@@ -11,8 +11,9 @@
 //! earlier ones were taken, too. A queue pair that was created later, or that has completed a later
 //! receive, cannot have them. A receive that no existing queue pair can have is lost.
 //!
-//! If every connection ends amid its message, none completes. Then the event of the queue's limit
-//! shows that it is nearly empty, so that all receives but the newest were taken.
+//! If every connection ends amid its message, none completes. Then the queue is shortened to one
+//! receive for a moment. The driver refuses that if the queue holds more. If it does not refuse,
+//! all receives but the newest were taken.
 
 use super::dto::{
     Dto,

@@ -2,9 +2,9 @@
 
 //! Completion streams that feed an Event Dispatcher (EVD), and the wake-up mode that they share.
 //!
-//! A completion stream is the completions of one queue of an Endpoint. An EVD has one wake-up
-//! [`WakeMode`], so all its streams must have the same one. The first stream sets the mode. After
-//! the last stream has left, the next one may set another mode.
+//! A completion stream is the completions of one queue of an Endpoint. An EVD has one [wake-up
+//! mode](WakeMode), so all its streams must have the same one. The first stream sets the mode.
+//! After the last stream has left, the next one may set another mode.
 //!
 //! With [`WakeMode::Solicited`] an EVD may carry completions of Data Transfer Operations only. With
 //! [`WakeMode::Unsignalled`] it may carry completions of binds of remote memory regions as well.

@@ -26,7 +26,7 @@ use core::{
     ops::DerefMut, //
 };
 
-/// Largest number of entries that a consumer may request.
+/// Largest number of entries that the administrator may request.
 const MAX_ENTRIES: u32 = 1 << 16;
 
 /// Returns the capacity of a journal for which `asked` entries were requested: 0 for none,

@@ -10,7 +10,7 @@ use super::{
         Resource, //
     },
     device::Device,
-    leak::unless_destroyed,
+    leak::check_destroyed,
     wc::{
         Wc,
         WcBatch, //
@@ -170,7 +170,7 @@ impl<H: Handler> Drop for Cq<H> {
         // No callback runs after it has returned 0.
         let ret = unsafe { bindings::ib_destroy_cq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         let handler = self.handler.take();
-        unless_destroyed("completion queue", ret, handler, &mut self.charge);
+        check_destroyed("completion queue", ret, handler, &mut self.charge);
     }
 }
 

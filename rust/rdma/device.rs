@@ -234,14 +234,15 @@ impl Device {
     /// Returns the name of the device.
     pub(crate) fn name(&self) -> [u8; NAME_LEN] {
         let mut name = [0; NAME_LEN];
-        // SAFETY: The device is alive, and the array is part of it. A concurrent rename may be
-        // visible in part, but the last byte is always NUL.
-        let source = unsafe { &(*self.as_ptr()).name };
-        for (to, from) in name.iter_mut().zip(source).take(NAME_LEN - 1) {
-            if *from == 0 {
-                break;
+        // SAFETY: The device is alive, and the array is part of it.
+        let source = unsafe { (&raw const (*self.as_ptr()).name).cast::<u8>() };
+        for (index, to) in name.iter_mut().enumerate().take(NAME_LEN - 1) {
+            // SAFETY: `index` is within the array. A rename may write it meanwhile, so each byte is
+            // read once, as by READ_ONCE().
+            match unsafe { source.add(index).read_volatile() } {
+                0 => break,
+                byte => *to = byte,
             }
-            *to = *from;
         }
         name
     }

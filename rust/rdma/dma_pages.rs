@@ -104,7 +104,8 @@ impl DmaPages {
     ///
     /// # Safety
     ///
-    /// An array or a list has `count` elements. The memory stays allocated until it is unmapped.
+    /// An array or a list has `count` elements. The memory stays allocated until it is unmapped,
+    /// and it is unmapped only once no device and no peer has a valid key of it.
     pub(crate) unsafe fn map(&mut self, pages: Pages, count: u32, write: bool) -> Result {
         if self.mapped != 0 {
             return Err(EBUSY);

@@ -301,6 +301,10 @@ impl WorkItem for FastMr {
 
 /// Reference to a region while a request that registers or invalidates it is in a send queue.
 ///
+/// The driver may access the region until a registration has completed or the queue pair is
+/// destroyed, so the owner must not drop the reference before. A request that invalidates names the
+/// region by its key only.
+///
 /// The drop may be in any context that may take a spinlock: a work item destroys the region if this
 /// is the last reference.
 pub(crate) struct PostedMr {

@@ -43,7 +43,8 @@ impl KernelMemory {
     ///
     /// `EFAULT` if a part of it is not mapped or is no memory, `EINVAL` if `source` has fewer
     /// bytes, `E2BIG` for more memory than the machine has, `ENOMEM`, `EIO` if the device cannot
-    /// reach the memory.
+    /// reach the memory, `ENOTSUPP` if the device would get a copy of it (swiotlb) or does not see
+    /// the caches of the processors.
     ///
     /// # Safety
     ///

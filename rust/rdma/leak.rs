@@ -13,7 +13,7 @@ use kernel::prelude::*;
 /// Handles the result of an object's destruction. If it failed, `context`, which callbacks of the
 /// object use, is never dropped, the user is charged for ever, and the module stays loaded. Returns
 /// whether it is destroyed.
-pub(super) fn unless_destroyed<T>(what: &str, ret: i32, context: T, charge: &mut Charge) -> bool {
+pub(super) fn check_destroyed<T>(what: &str, ret: i32, context: T, charge: &mut Charge) -> bool {
     if ret == 0 {
         drop(context);
         return true;

@@ -10,7 +10,7 @@ use super::{
         Charge,
         Resource, //
     },
-    leak::unless_destroyed,
+    leak::check_destroyed,
     pd::Pd, //
 };
 use crate::sys::user::FixedCharge;
@@ -141,7 +141,7 @@ impl Drop for Mr {
 pub(super) unsafe fn destroy(raw: NonNull<bindings::ib_mr>, charge: &mut Charge) -> bool {
     // SAFETY: The caller guarantees it.
     let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
-    unless_destroyed("memory region", ret, (), charge)
+    check_destroyed("memory region", ret, (), charge)
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.

@@ -10,7 +10,7 @@ use super::{
         Resource, //
     },
     device::Device,
-    leak::unless_destroyed,
+    leak::check_destroyed,
     mr::Access,
     umem::Umem,
     wr::AllMemory, //
@@ -114,6 +114,6 @@ impl Drop for Pd {
             // SAFETY: By the type invariant this value owns the domain, and it contains no object.
             unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) }
         };
-        unless_destroyed("protection domain", ret, (), &mut self.charge);
+        check_destroyed("protection domain", ret, (), &mut self.charge);
     }
 }

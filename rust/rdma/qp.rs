@@ -43,7 +43,7 @@ use super::{
         Cq,
         Handler as CqHandler, //
     },
-    leak::unless_destroyed,
+    leak::check_destroyed,
     pd::Pd,
     signals::without_signals,
     srq::SrqRef,
@@ -339,7 +339,7 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
                 bindings::ib_destroy_qp_user(raw, core::ptr::null_mut())
             })
         };
-        if !unless_destroyed("queue pair", ret, self.context.take(), &mut self.charge) {
+        if !check_destroyed("queue pair", ret, self.context.take(), &mut self.charge) {
             self.kept.leak();
         }
     }

@@ -50,7 +50,7 @@ use kernel::{
 };
 
 /// Longest wait for a registration, in microseconds. It involves no other host.
-const PATIENCE_US: u32 = 5_000_000;
+const REGISTRATION_TIMEOUT_US: u32 = 5_000_000;
 
 /// Length of the completion queue. One request is outstanding at a time.
 const COMPLETIONS: u32 = 4;
@@ -149,7 +149,7 @@ impl Registrar {
 
     /// Registers a region: its key is valid on return. Returns the registrar for the next one.
     ///
-    /// Context: process; sleeps, for [`PATIENCE_US`] at most.
+    /// Context: process; sleeps, for [`REGISTRATION_TIMEOUT_US`] at most.
     ///
     /// # Errors
     ///
@@ -178,10 +178,11 @@ impl Registrar {
 
     /// Waits for the completion of the only request.
     fn await_completion(&self) -> Result {
-        let mut deadline = Deadline::after_micros(PATIENCE_US);
+        let mut deadline = Deadline::after_micros(REGISTRATION_TIMEOUT_US);
         loop {
             self.flag.is_set.store(false, Release);
-            // A completion before this call does not ring, so the queue is polled after it.
+            // The handler is not called for a completion that came before this call. So poll after
+            // it.
             self.cq.arm(Notify::Next);
             let mut batch = WcBatch::<1>::new();
             if let [completion] = self.cq.poll(&mut batch, 1) {

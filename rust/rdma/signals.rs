@@ -25,7 +25,7 @@ unsafe impl<F> Send for AnyThread<F> {}
 ///
 /// # Safety
 ///
-/// `device` is null, or alive. `call` may be made in any thread that holds no lock.
+/// `device` is null or alive. `call` may be made in any thread, and takes no lock of the caller.
 pub(super) unsafe fn without_signals<R: Send>(
     device: *const bindings::ib_device,
     call: impl FnOnce() -> R,

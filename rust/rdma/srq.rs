@@ -9,7 +9,7 @@ use super::{
         Charge,
         Resource, //
     },
-    leak::unless_destroyed,
+    leak::check_destroyed,
     pd::Pd,
     wr::SgList, //
 };
@@ -240,7 +240,7 @@ impl<H: Handler> Drop for Srq<H> {
         let ret =
             unsafe { bindings::ib_destroy_srq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         let (handler, mut charge) = (self.handler.take(), self.charge.lock());
-        unless_destroyed("shared receive queue", ret, handler, &mut charge);
+        check_destroyed("shared receive queue", ret, handler, &mut charge);
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn as_kernel<T>(action: impl FnOnce() -> T) -> T {
     let own = unsafe { bindings::kdapl_helper_become_kernel() };
     let result = action();
     // SAFETY: `own` are the task's own credentials, and the task has kept its reference to them. A
-    // panic ends the kernel, so it cannot leave this scope with the other credentials in place.
+    // panic does not unwind: it ends the task, so `action` does not return without this call.
     unsafe { bindings::kdapl_helper_become_self(own) };
     result
 }

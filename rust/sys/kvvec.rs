@@ -2,10 +2,10 @@
 
 //! Allocation of a [`KVVec`], which fault injection can fail.
 //!
-//! If `kmalloc` fails, the kernel's crate asks `kvmalloc`, which asks `kmalloc` again, then
-//! `vmalloc` (`kvrealloc_node_align`). Fault injection by `/proc/PID/fail-nth` fails one request,
-//! so it would never fail such an allocation. Here each allocation is one request more, whose
-//! failure is final.
+//! If `kmalloc` fails, the kernel crate tries `kvmalloc`, which tries `kmalloc` again and then
+//! `vmalloc` (`kvrealloc_node_align`). `/proc/PID/fail-nth` fails one attempt only, so such an
+//! allocation would never fail. So each allocation here has one more point at which fault injection
+//! can fail it. That failure is final.
 
 use kdapl_bindings as bindings;
 use kernel::{

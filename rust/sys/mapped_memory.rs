@@ -157,7 +157,8 @@ impl MappedMemory {
             vma.vm_insert_page(address, &shared.page)?;
             address = address.wrapping_add(PAGE_SIZE);
         }
-        // Nothing fails from here on: the kernel ends no mapping whose `mmap` has failed.
+        // Nothing may fail from here on: the kernel does not call `close` for an area whose mmap
+        // failed, so the reference would leak.
         // SAFETY: The area is new and belongs to this call, so nothing else accesses its fields.
         unsafe {
             let raw: *mut bindings::vm_area_struct = vma.as_ptr().cast();

@@ -83,8 +83,8 @@ impl MemCgroup {
     /// Context: process.
     pub(crate) fn charged<T>(&self, action: impl FnOnce() -> T) -> T {
         // SAFETY: By the type invariant the cgroup is null or alive. `self` outlives this scope, at
-        // the end of which the previous cgroup is restored. A panic ends the kernel, so it cannot
-        // leave this scope early.
+        // the end of which the previous cgroup is restored. A panic does not unwind: it ends the
+        // task.
         let before = unsafe { bindings::kdapl_helper_set_active_memcg(self.0) };
         let result = action();
         // SAFETY: The code that set the previous cgroup keeps it alive until its own scope ends.

@@ -7,11 +7,11 @@ use kdapl_bindings as bindings;
 
 /// Point in time, for [`PercpuPeriod::wait`].
 ///
-/// Items of per-CPU workqueues of normal priority run in the kernel's pool of the CPU, in which an
-/// item starts only while no other one runs: those that sleep do not count, those that are
-/// preempted do. So an item that starts later than this point shows that those of that CPU which
-/// ran before have ended or have slept. The exceptions are items that have used 10 ms of the CPU
-/// (`workqueue.cpu_intensive_thresh_us`), and those of a CPU that is taken offline meanwhile.
+/// A work item of a per-CPU workqueue of normal priority runs in the pool of its CPU. The pool
+/// starts an item only while none of its items runs: one that sleeps does not count as running, one
+/// that is preempted does. So an item that starts after this point shows that each item that ran on
+/// that CPU before has ended or has slept. Two kinds of items are exceptions: those that have used
+/// 10 ms of the CPU (`workqueue.cpu_intensive_thresh_us`), and those of a CPU that goes offline.
 #[derive(Clone, Copy)]
 pub(crate) struct PercpuPeriod(usize);
 

@@ -35,7 +35,7 @@ pub(crate) fn has_signal() -> bool {
     kernel::current!().signal_pending()
 }
 
-/// Whether the running task is to end.
+/// Returns whether a fatal signal is pending for the running task.
 ///
 /// Context: process.
 pub(crate) fn is_killed() -> bool {
@@ -59,7 +59,7 @@ pub(crate) fn is_kernel_thread() -> bool {
     unsafe { bindings::kdapl_helper_is_kernel_thread() }
 }
 
-/// Calls `action`, whose allocations start no I/O: a storage consumer may hold what that needs.
+/// Calls `action` so that its allocations start no I/O: a storage consumer may hold what I/O needs.
 ///
 /// Context: process.
 pub(crate) fn without_io<R>(action: impl FnOnce() -> R) -> R {

@@ -53,7 +53,7 @@ macro_rules! fire {
     }};
 }
 
-/// Returns the length of a name, which is at most two words.
+/// Returns the length of a name in bytes.
 fn len(name: &str) -> u32 {
     u32::try_from(name.len()).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! The module's own workqueues: for upcalls, for closes of released files, for calls that no signal
-//! may reach, and for all other work.
+//! may reach, for waits on the pools of the CPUs, and for all other work.
 //!
 //! A work item on a system queue may still run after the module's unload. Destroying an own queue
 //! waits for all its items. Upcalls of a storage consumer may be necessary to free memory, so their
@@ -34,7 +34,7 @@ use kernel::{
 /// A queue while its [`OwnedQueue`] exists, otherwise null.
 type QueuePointer = Atomic<*mut bindings::workqueue_struct>;
 
-/// The queue for all work but upcalls.
+/// The queue for all work that has no queue of its own.
 static QUEUE: QueuePointer = Atomic::new(core::ptr::null_mut());
 
 /// The queue for upcalls.
@@ -52,12 +52,12 @@ static CALLS: QueuePointer = Atomic::new(core::ptr::null_mut());
 /// The queue for [`PercpuPeriod`](super::percpu_period::PercpuPeriod).
 static PERIODS: QueuePointer = Atomic::new(core::ptr::null_mut());
 
-/// Owner of one of the module's queues. The module creates them first at load and drops them last
-/// at unload.
+/// Owner of one of the module's queues. The module creates it before, and drops it after, all that
+/// queues work on it.
 pub(crate) struct OwnedQueue(&'static QueuePointer);
 
 impl OwnedQueue {
-    /// Creates the queue for all work but upcalls.
+    /// Creates the queue for all work that has no queue of its own.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ pub(super) fn raw() -> *mut bindings::workqueue_struct {
     QUEUE.load(Acquire)
 }
 
-/// Returns the module's queue for all work but upcalls. It is unbound, so work may sleep. Returns
-/// the system's queue if the module's does not exist.
+/// Returns the queue for all work that has no queue of its own. It is unbound, so work may sleep.
+/// Returns the system's queue if the module's does not exist.
 ///
 /// The module itself owns the queue. It exists before, and longer than, everything that queues
 /// work.
@@ -173,8 +173,8 @@ fn queue_at(pointer: &'static QueuePointer) -> &'static Queue {
     match pointer.load(Acquire) {
         queue if queue.is_null() => workqueue::system(),
         // SAFETY: The pointer is not null, so the owner exists or is in its drop. No caller is left
-        // when the queue is freed: other parts of the module are dropped before the owner, and the
-        // destruction waits for the work items of the queue.
+        // when the queue is freed: the parts of the module that use this queue are dropped before
+        // its owner, and the destruction waits for the work items of the queue.
         queue => unsafe { Queue::from_raw(queue.cast_const().cast()) },
     }
 }

@@ -67,8 +67,8 @@ pub(super) type EpQp = Qp<Ep, Evd>;
 pub(crate) struct Ep {
     pub(super) handle: Handle,
     pub(super) context: Arc<EpContext>,
-    /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
-    /// unconnected, and does nothing.
+    /// Serialises resets and changes of the Endpoint's objects. After a successful reset a
+    /// concurrent one finds the Endpoint unconnected, and does nothing.
     #[pin]
     pub(super) past_lives: Mutex<PastLives>,
     /// QP that a reset is destroying. A thread that releases the Endpoint meanwhile waits for that,

@@ -88,7 +88,7 @@ pub(super) struct Inner {
     /// Completion streams on its EVDs.
     pub(super) streams: Streams,
     pub(super) attr: EpAttr,
-    /// `None` while unconfigured, once freed, or once the device is gone.
+    /// `None` while unconfigured, during a reset, once freed, or once the device is gone.
     pub(super) qp: Option<Arc<EpQp>>,
     /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
     pub(super) shares: Option<Arc<Shares>>,
@@ -110,7 +110,7 @@ pub(super) struct Inner {
     pub(super) life: u32,
     /// Effects that the work item has not carried out yet.
     pub(super) pending_effects: Option<PendingEffects>,
-    /// Number of receives in `Ep::preposted`; `None` once receives are posted to the QP at once.
+    /// Number of receives in `Ep::preposted`; `None` once new receives go directly to the QP.
     pub(super) preposted_count: Option<u32>,
     /// Keeps the work items of both EVDs draining while set.
     pub(super) demand: Option<PerDirection<Demand>>,

@@ -72,17 +72,17 @@ impl PastLives {
     }
 }
 
-/// Milliseconds without progress after which a wait ends for the flush of an Endpoint that stays.
+/// Milliseconds without progress after which the wait for the flush of a live Endpoint ends.
 const FLUSH_MS: u32 = 100;
 
 /// Shortest pause between two polls of a flushing device in microseconds. Each further pause is
 /// twice as long, up to a millisecond.
 const FIRST_PAUSE_US: i64 = 50;
 
-/// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches a new minimum
-/// in `patience_ms`. A consumer that posts at the same time does not prolong the wait. The time of
-/// `unflushed`, which may poll for thousands of Endpoints, counts. The time by which a busy machine
-/// prolongs the pauses does not: the device's workers wait for it, too.
+/// Waits until the device has completed the flushed DTOs. Gives up if `unflushed` reaches no new
+/// minimum for `patience_ms`, so that a consumer that keeps posting does not prolong the wait.
+/// Counts the time of `unflushed`, which may poll for thousands of Endpoints. Counts pauses at
+/// their nominal length: on a busy machine the device's workers are late, too.
 ///
 /// Context: process; sleeps.
 pub(super) fn flush(patience_ms: u32, unflushed: impl Fn() -> u32) {

@@ -100,7 +100,7 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// LENGTH_ERROR if the length is 0, or no number of whole pages.
+    /// LENGTH_ERROR if the length is 0, or overflows when it is rounded up to whole pages.
     pub(crate) fn memory_hint(&self, length: u64) -> DatResult<lmr::Hint> {
         lmr::hint(self.attr(), length)
     }

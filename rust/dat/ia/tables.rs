@@ -138,8 +138,8 @@ impl Ia {
     }
 
     /// Frees the object with this handle: `dat_pz_free`, `dat_rmr_free`, `dat_cno_free`,
-    /// `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and `dat_csp_free`. LMRs:
-    /// [`Ia::free_lmr`].
+    /// `dat_evd_free`, `dat_ep_free`, `dat_srq_free`, `dat_psp_free`, `dat_rsp_free` and
+    /// `dat_csp_free`. LMRs: [`Ia::free_lmr`].
     ///
     /// Context: process; sleeps.
     ///

@@ -4,10 +4,9 @@
 //!
 //! The LMR has one region of the device for all registrations, and a list of pages. A registration
 //! maps the pages and the region. The mapping ends with the completion of the invalidation, which
-//! this side has posted or a receive has reported. Which calls are allowed when is decided by
-//! [`LmrState`].
+//! this side has posted or a receive has reported. [`LmrState`] decides which calls are allowed.
 //!
-//! A call that prepares a registration takes the resources out of the lock, and puts them back when
+//! A call that prepares a registration takes the resources out of `Inner`, and puts them back when
 //! the request is posted. So the only allocations are those of `dat_lmr_allocate`, of a region that
 //! replaces a lost one, and of a few words for each request.
 

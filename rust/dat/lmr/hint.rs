@@ -21,7 +21,7 @@ pub(crate) struct Hint {
 ///
 /// # Errors
 ///
-/// LENGTH_ERROR if the length is 0, or no number of whole pages.
+/// LENGTH_ERROR if the length is 0, or overflows when it is rounded up to whole pages.
 pub(in crate::dat) fn hint(attr: &IaAttr, length: u64) -> DatResult<Hint> {
     let alignment = PAGE_SIZE as u64;
     let whole = match length {

@@ -43,7 +43,7 @@ use kernel::alloc::AllocError;
 /// Reason for which a request was not delivered.
 pub(super) enum DeliveryError {
     /// No service point listens, or it has stopped listening.
-    NobodyListens,
+    NoListener,
     /// An allocation failed, or a limit is reached.
     Failed(DatError),
 }
@@ -52,7 +52,7 @@ impl From<DatError> for DeliveryError {
     /// An adapter that is without its device, or closes, no longer listens.
     fn from(error: DatError) -> Self {
         if error == DatError::device() {
-            Self::NobodyListens
+            Self::NoListener
         } else {
             Self::Failed(error)
         }
@@ -97,8 +97,8 @@ impl Arrival {
         match arrived {
             Ok(None) => id.finish(),
             // The ID cannot be destroyed in its own handler, so `rdma_cm` destroys it.
-            Ok(Some(owned)) => id.give_back(owned, Refusal::NobodyListens),
-            Err(DeliveryError::NobodyListens) => id.refuse(Refusal::NobodyListens),
+            Ok(Some(owned)) => id.give_back(owned, Refusal::NoListener),
+            Err(DeliveryError::NoListener) => id.refuse(Refusal::NoListener),
             Err(DeliveryError::Failed(_)) => id.refuse(Refusal::NoResources),
         }
     }
@@ -109,7 +109,7 @@ impl Arrival {
     /// # Errors
     ///
     /// - `Failed` if there is no room.
-    /// - `NobodyListens` if no service point listens (any more). This includes an adapter that is
+    /// - `NoListener` if no service point listens (any more). This includes an adapter that is
     ///   closing.
     pub(super) fn prepare(point: &Arc<Point>, request: RequestData) -> Result<Self, DeliveryError> {
         point
@@ -141,7 +141,7 @@ impl Arrival {
     ///
     /// # Errors
     ///
-    /// The error of `fetch`, or `NobodyListens`. The ID then stays with its previous owner.
+    /// The error of `fetch`, or `NoListener`. The ID then stays with its previous owner.
     pub(super) fn deliver(
         self,
         fetch: impl FnOnce() -> DatResult<CmId>,
@@ -168,7 +168,7 @@ impl Arrival {
         let mut admission = point.admission.lock();
         match admission.state {
             PointState::Open | PointState::Promised => {}
-            PointState::Served | PointState::Closed => return Err(DeliveryError::NobodyListens),
+            PointState::Served | PointState::Closed => return Err(DeliveryError::NoListener),
         }
         cr.put_id(fetch().map_err(DeliveryError::Failed)?);
         if point.once {

@@ -373,7 +373,7 @@ impl Handler for ListenAddress {
                 let request = RequestData::new(&id, point.conn_qual, data);
                 Arrival::receive(&point, id, request)
             }
-            None => id.refuse(Refusal::NobodyListens),
+            None => id.refuse(Refusal::NoListener),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Cr {
         let ia = context.ia();
         let nobody = DatError::Invalid(Arg::ConnQual);
         let turned = |turned| match turned {
-            DeliveryError::NobodyListens => nobody,
+            DeliveryError::NoListener => nobody,
             DeliveryError::Failed(error) => error,
         };
         let cr = context.crs.get(handle)?;
@@ -64,7 +64,7 @@ impl Cr {
         });
         if let Some(id) = delivered.map_err(turned)? {
             // The other consumer closes its adapter.
-            id.lock().refuse_as(Refusal::NobodyListens);
+            id.lock().refuse_as(Refusal::NoListener);
         }
         cr.release_ep();
         Ok(())

@@ -96,8 +96,8 @@ pub(in crate::dat) struct Point {
     pub(super) once: bool,
     #[pin]
     pub(super) admission: Mutex<Admission>,
-    /// Listener; `None` before and after. The mutex is held until the listener is destroyed, so
-    /// that the qualifier is free once the service point was freed.
+    /// `None` until the service point listens, and once it has stopped. The mutex is held until the
+    /// listener is destroyed, so that the qualifier is free once the service point was freed.
     #[pin]
     listener: Mutex<Option<Listener>>,
     /// Its requests refer to the service point, also after it was freed.
@@ -264,7 +264,7 @@ impl Point {
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
         let mut admission = self.admission.lock();
         if admission.state != PointState::Open {
-            return Err(DeliveryError::NobodyListens);
+            return Err(DeliveryError::NoListener);
         }
         let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceCredits);
         if admission.waiting >= self.backlog {

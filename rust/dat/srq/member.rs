@@ -45,7 +45,7 @@ pub(in crate::dat) struct TakenReceive {
     pub(in crate::dat) dto: Dto,
     pub(in crate::dat) ep: Handle,
     pub(in crate::dat) life: u32,
-    /// The receive counts as held: see [`Srq::taken`].
+    /// The receive counts as held: see [`Srq::complete`].
     pub(in crate::dat) is_counted: bool,
 }
 

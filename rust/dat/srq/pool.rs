@@ -170,8 +170,8 @@ impl Srq {
         fits.then_some(()).ok_or(no_room())
     }
 
-    /// Returns the shares of the pools. No memory is allocated under the lock, for which the
-    /// removal of a device waits, and over iWARP a worker of all users.
+    /// Returns the shares of the pools. Allocates without the lock: the removal of a device waits
+    /// for the lock, and over iWARP so does a worker that serves all users.
     fn shares(&self) -> DatResult<KVVec<Arc<CqShare>>> {
         loop {
             let count = self.pools.lock().list.values().count();

@@ -95,7 +95,7 @@ impl Effects {
         }
     }
 
-    /// Start an attempt to connect.
+    /// Start the connect timer.
     pub(super) const START_TIMER: Self = Self {
         start_timer: true,
         ..Self::NONE

@@ -43,9 +43,9 @@ pub(crate) enum Call {
     Disconnect(Close),
     /// `dat_ep_reset`.
     Reset,
-    /// `dat_ep_free`.
+    /// `dat_ep_free`. The caller stops the Endpoint itself, and uses no effects.
     Free,
-    /// `dat_ep_modify` has supplied the missing PZ.
+    /// `dat_ep_modify` has replaced the QP, or has supplied the missing PZ.
     Configured,
     /// `dat_rsp_create` reserves the Endpoint.
     Reserve,

@@ -43,14 +43,14 @@ pub(crate) enum Refusal {
     /// Resources for the connection are short.
     NoResources,
     /// No consumer listens for the requested service.
-    NobodyListens,
+    NoListener,
 }
 
 impl Refusal {
     fn reason(self) -> u32 {
         match self {
             Self::NoResources => bindings::ib_cm_rej_reason_IB_CM_REJ_NO_RESOURCES,
-            Self::NobodyListens => bindings::ib_cm_rej_reason_IB_CM_REJ_INVALID_SERVICE_ID,
+            Self::NoListener => bindings::ib_cm_rej_reason_IB_CM_REJ_INVALID_SERVICE_ID,
         }
     }
 }

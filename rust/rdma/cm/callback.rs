@@ -265,13 +265,13 @@ pub(super) unsafe extern "C" fn handler(
     let handler = context.handler();
     if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST {
         // SAFETY: The event is a request, so its ID is new and has no owner, and it carries
-        // connection parameters. The verdict that results is returned.
+        // connection parameters. The decision is returned.
         let (id, data) = unsafe { (NewId::new(id), Event::request_data(event)) };
-        let verdict = match handler {
+        let decision = match handler {
             Some(handler) => handler.request(id, data),
             None => id.finish(),
         };
-        return verdict.as_raw();
+        return decision.as_raw();
     }
     context.note(event.event);
     if let Some(handler) = handler {

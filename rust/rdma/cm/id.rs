@@ -253,9 +253,13 @@ impl CmId {
         }
     }
 
-    /// Returns the ID to `rdma_cm`, which destroys it. To be called only in the request handler of
-    /// the ID, which still borrows the context of the listening ID.
-    pub(super) fn disown(self) {
+    /// Leaves the ID to `rdma_cm`, which destroys it when the request handler returns. That handler
+    /// still borrows the context of the listening ID.
+    ///
+    /// # Safety
+    ///
+    /// The request handler of this ID is running, and returns that the ID is to be destroyed.
+    pub(super) unsafe fn disown(self) {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is not used any more, so each field is dropped once. `steps` is empty: the
         // ID never listened. `raw` is not destroyed here but by `rdma_cm`, which passes no event to

@@ -44,7 +44,7 @@ use kernel::{
 /// }
 /// ```
 ///
-/// A verdict cannot be created without an ID:
+/// A decision cannot be created without an ID:
 ///
 /// ```compile_fail,E0451
 /// # use crate::rdma::cm::RequestDecision;
@@ -54,18 +54,18 @@ use kernel::{
 /// }
 /// ```
 ///
-/// One ID does not give two verdicts:
+/// One ID does not give two decisions:
 ///
 /// ```compile_fail,E0382
 /// # use crate::rdma::cm::{NewId, Refusal, RequestDecision};
 /// fn twice(id: NewId<'_>) {
-///     let refused = id.refuse(Refusal::NobodyListens);
+///     let refused = id.refuse(Refusal::NoListener);
 ///     let kept = id.finish();
 /// #   drop((refused, kept));
 /// }
 /// ```
 ///
-/// A verdict of another request is refused:
+/// A decision of another request is refused:
 ///
 /// ```compile_fail,E0621
 /// # use crate::rdma::cm::{NewId, RequestDecision};
@@ -175,7 +175,8 @@ impl<'a> NewId<'a> {
         }
         self.id.refuse_as(why);
         // Keep this call last: the ID has no valid context afterwards.
-        id.disown();
+        // SAFETY: The handler of this request is running, and returns the decision below.
+        unsafe { id.disown() };
         RequestDecision {
             destroy: true,
             _this_request: PhantomData,

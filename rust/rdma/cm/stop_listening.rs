@@ -65,7 +65,7 @@ impl Handler for Stopping {
 
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, _private_data: &[u8]) -> RequestDecision<'a> {
         self.requests.fetch_add(1, Relaxed);
-        id.refuse(Refusal::NobodyListens)
+        id.refuse(Refusal::NoListener)
     }
 }
 
@@ -132,9 +132,10 @@ impl Owned {
     /// Removes the address of a listening ID, so that no later search finds it.
     fn give_up_address(&self) {
         // SAFETY: The ID is alive. `rdma_cm` compares the family of a listener's address before
-        // the address: `cma_match_private_data` and `cma_check_port` find no ID of the family
-        // AF_UNSPEC. They may run now, and read the family before or after this write of one
-        // aligned word. The end of an ID that is bound to a device does not depend on its address.
+        // the address, so `cma_match_private_data` finds no ID of the family AF_UNSPEC. It may run
+        // now, and reads the family before or after this write of one aligned word. So does
+        // `cma_ib_new_conn_id`, which only distinguishes AF_IB. `cma_check_port` still counts the
+        // ID against a wildcard address. The end of a bound ID does not depend on its address.
         unsafe {
             let address = &raw mut (*self.raw.as_ptr()).route.addr.src_addr;
             address.cast::<u16>().write_volatile(AF_UNSPEC);

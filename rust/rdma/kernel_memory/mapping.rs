@@ -95,7 +95,8 @@ impl Mapping {
             return Err(EFAULT);
         }
         let mut address = 0;
-        // SAFETY: The device is alive. The source has checked that the pages are memory.
+        // SAFETY: The device is alive. The page is not NULL. By the contract of `new` the list
+        // names memory and does not change after `shape` has checked it.
         let ret = unsafe {
             bindings::kdapl_helper_dma_map(
                 self.device.as_ptr(),
@@ -115,8 +116,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Keeps a new mapping of this size. It fails only if the consumer changes the list of pieces
-    /// that it has passed: there is room for each of them.
+    /// Keeps a new mapping of this size. It fails only if the list has changed against the contract
+    /// of [`Mapping::new`]: there is room for each piece.
     fn keep(&mut self, address: u64, size: u64) -> Result {
         // The end first: the mapping of an address without an end could not be ended.
         if let Layout::Listed(ends) = &mut self.layout {

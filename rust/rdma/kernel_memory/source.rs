@@ -54,7 +54,8 @@ impl Piece {
 
     /// Returns the kernel's address of the first byte.
     fn address(&self) -> u64 {
-        // SAFETY: By the type invariant this is a page, or NULL, which has some address.
+        // SAFETY: By the type invariant this is a page: `shape` has refused a piece whose page is
+        // NULL.
         let page = unsafe { bindings::kdapl_helper_page_address(self.page) };
         (page.addr() as u64).wrapping_add(self.offset)
     }
@@ -278,7 +279,8 @@ unsafe fn piece_of(page: *mut bindings::page, offset: u32, length: u32) -> Piece
     }
 }
 
-/// Returns whether the pages from a kernel address on lie anywhere.
+/// Returns whether pages that follow each other at a kernel address may be apart in physical
+/// memory: in the vmalloc area, and in static data of modules.
 fn is_scattered(start: u64) -> bool {
     // SAFETY: The helper does not dereference the pointer.
     unsafe { bindings::kdapl_helper_is_scattered(pointer(start)) }

@@ -32,29 +32,33 @@ pub(crate) const MAX_CHAIN: usize = 8;
 pub(crate) const MAX_CHAIN_SGE: usize = 2;
 
 /// Structure of a work request in a chain.
-pub(crate) trait ChainedWr {
-    /// Structure of which the driver gets a list. It is the first member of the work request.
+///
+/// # Safety
+///
+/// `Head` is the type of the first member of the structure, or the structure itself.
+pub(crate) unsafe trait ChainedWr {
+    /// Structure of which the driver gets a list.
     type Head;
 
-    /// Sets the scatter/gather list and the next work request. Returns the head.
-    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) -> &mut Self::Head;
+    /// Sets the scatter/gather list and the next work request.
+    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head);
 }
 
-impl ChainedWr for bindings::ib_rdma_wr {
+// SAFETY: `wr` is the first member.
+unsafe impl ChainedWr for bindings::ib_rdma_wr {
     type Head = bindings::ib_send_wr;
 
-    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) -> &mut Self::Head {
+    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) {
         (self.wr.sg_list, self.wr.next) = (sg_list, next);
-        &mut self.wr
     }
 }
 
-impl ChainedWr for bindings::ib_recv_wr {
+// SAFETY: It is the structure itself.
+unsafe impl ChainedWr for bindings::ib_recv_wr {
     type Head = Self;
 
-    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) -> &mut Self::Head {
+    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) {
         (self.sg_list, self.next) = (sg_list, next);
-        self
     }
 }
 
@@ -123,7 +127,9 @@ impl<W: ChainedWr> Chain<W> {
         for (request, segments) in used.take(self.len).rev() {
             // SAFETY: By the type invariant the request is initialised.
             let request = unsafe { request.assume_init_mut() };
-            next = ptr::from_mut(request.link(segments.as_mut_ptr().cast(), next));
+            request.link(segments.as_mut_ptr().cast(), next);
+            // The pointer is to the whole structure: the driver reads what follows the head.
+            next = ptr::from_mut(request).cast();
         }
         (!next.is_null()).then_some(next.cast_const())
     }

@@ -55,7 +55,9 @@ impl SgList {
         self.push_private(addr, length, key_of_all)
     }
 
-    /// Adds a segment at DMA addresses.
+    /// Adds a segment at DMA addresses, which no region restricts. The memory must stay allocated
+    /// until the request has completed or its queue pair is destroyed: neither the list nor the
+    /// device checks it. `kdat.h` obliges the kernel consumer to that.
     pub(crate) fn push_dma(&mut self, addr: u64, length: u32, key: AllMemory) -> Result {
         self.push_private(addr, length, key.0)
     }

@@ -127,8 +127,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Returns how many of `count` elements from `index` on can be written: the first of them, as
-    /// many as lie in two pages. They keep their content.
+    /// Returns the number of elements, beginning with `index`, that can be written. It is at most
+    /// `count` and, except for 1, at most what fits in a page. The elements keep their content.
     pub(crate) fn may_write_some(&self, index: u32, count: u32) -> u32 {
         let most = (PAGE_SIZE as u32).checked_div(self.size).unwrap_or(0);
         let count = count.min(most);

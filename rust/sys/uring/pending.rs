@@ -2,9 +2,10 @@
 
 //! Commands that wait.
 //!
-//! [`CommandState`] says who owns a pending command. Only its owner touches the command itself. A
-//! wake-up in any context becomes the owner and hands the command to the task that has submitted
-//! it. That task runs it under the lock of the ring, as io_uring cancels it under that lock.
+//! [`CommandState`] records whether a thread owns the pending command. Only the owner touches the
+//! command itself. A wake-up in any context becomes the owner, and hands the command to the task
+//! that submitted it. That task runs it with the lock of the ring held. io_uring also cancels it
+//! with that lock held.
 
 use super::{
     registry::CommandKey,

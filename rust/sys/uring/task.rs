@@ -33,8 +33,8 @@ pub(crate) trait Task: Send {
     /// `ENOMEM`.
     fn wake_by(&mut self, waker: Arc<dyn Wake>) -> Result;
 
-    /// Runs until the command is complete or has to wait. `expired` means that the time-out has
-    /// passed, and the command is not to wait.
+    /// Runs until the command is complete, has to wait, or yields. `expired` means that the
+    /// time-out has passed: a command that would wait is complete then.
     ///
     /// Context: the process that has submitted the command; sleeps for short times only.
     fn run(&mut self, command: &Command<'_>, expired: bool) -> RunResult;

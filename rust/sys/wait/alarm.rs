@@ -161,8 +161,8 @@ impl<S: WakeAll> Alarm<S> {
 
     /// Makes the timer expire at this time or before.
     ///
-    /// `timer_reduce()` compares with the time to which the timer was set. This must also be the
-    /// time at which the timer expires, which [`wheel`] ensures.
+    /// `timer_reduce()` compares with the time to which the timer was set. The timer must expire at
+    /// about that time: see [`shared_timer::expiry`].
     fn set_by(&self, time: Jiffies) {
         // SAFETY: The timer is initialised.
         unsafe { bindings::timer_reduce(self.timer.get(), time.0) };

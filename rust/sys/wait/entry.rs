@@ -56,8 +56,8 @@ pub(crate) struct WaitEntry<T: HasHead> {
 unsafe impl<T: HasHead> Send for WaitEntry<T> {}
 
 impl<T: HasHead> WaitEntry<T> {
-    /// Enters the queue of `object` as an exclusive waiter: a wake-up of one waiter wakes this
-    /// party or another one.
+    /// Enters the queue of `object` as an exclusive waiter: `wake_one` calls this waker or wakes
+    /// another exclusive waiter.
     ///
     /// Context: process; sleeps.
     ///
@@ -84,7 +84,7 @@ impl<T: HasHead> WaitEntry<T> {
 }
 
 impl<T: HasHead> Drop for WaitEntry<T> {
-    /// Leaves the queue. Waits until no call of the party runs.
+    /// Leaves the queue. Waits for a running call of the waker.
     fn drop(&mut self) {
         // SAFETY: By the type invariant, the entry is in the queue. The function takes the queue's
         // lock, under which the calls are made.
@@ -92,7 +92,7 @@ impl<T: HasHead> Drop for WaitEntry<T> {
     }
 }
 
-/// Wakes the party of an entry. Returns 1 if the wake-up was needed, and 0 otherwise.
+/// Calls the waker of an entry. Returns 1 if the wake-up was needed, and 0 otherwise.
 ///
 /// # Safety
 ///

@@ -101,7 +101,7 @@ impl<T: HasLoneWaiter> HasHead for T {
     }
 }
 
-/// Reservation of a [`LoneWaiter`] for a party that is woken by a call, until the drop.
+/// Reservation of a [`LoneWaiter`] for a waker instead of a task, until the drop.
 pub(crate) struct OwnedWaiterReservation<T: HasLoneWaiter> {
     object: Arc<T>,
     entry: Option<WaitEntry<T>>,

@@ -79,9 +79,9 @@ impl Head {
         unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) }
     }
 
-    /// Wakes at most `alone` exclusive waiters, and all others; 0 wakes all waiters. Of the polls
-    /// only those for one of `events`.
-    fn wake(&self, alone: i32, events: PollEvents) {
+    /// Wakes all non-exclusive waiters, and at most `exclusive` exclusive ones; 0 wakes all. A poll
+    /// is woken only if it waits for one of `events`.
+    fn wake(&self, exclusive: i32, events: PollEvents) {
         if !self.has_sleepers() {
             return;
         }
@@ -90,7 +90,7 @@ impl Head {
             bindings::__wake_up(
                 self.raw.get(),
                 bindings::TASK_NORMAL,
-                alone,
+                exclusive,
                 // The kernel's `poll_to_key()`.
                 core::ptr::without_provenance_mut(events as usize),
             )

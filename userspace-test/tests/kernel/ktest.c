@@ -41,6 +41,7 @@ u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
 	upcall_tests, race_tests, traffic_tests, event_order_tests, removal_tests, object_tests,
+	agent_tests,
 	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests,
 	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,

@@ -38,6 +38,7 @@ extern const struct ktest traffic_tests[];
 extern const struct ktest event_order_tests[];
 extern const struct ktest removal_tests[];
 extern const struct ktest object_tests[];
+extern const struct ktest agent_tests[];
 extern const struct ktest private_data_tests[];
 extern const struct ktest address_tests[];
 extern const struct ktest extension_tests[];

@@ -38,8 +38,8 @@ impl<T: Object> Drop for Freeing<'_, T> {
 impl<T: Object> Objects<T> {
     /// Begins the free of an object.
     pub(in crate::dat) fn begin_free(&self) -> Freeing<'_, T> {
-        // The caller takes the table's lock next, so a thread that searches the table afterwards
-        // sees this count.
+        // A caller that removes an object takes the table's lock next, so a thread that searches
+        // the table afterwards sees this count. For other callers the object's locks order it.
         self.frees.fetch_add(1, Relaxed);
         Freeing(self)
     }

@@ -71,9 +71,9 @@ impl Ep {
     /// Completes `dat_cr_accept`: adopts the ID of the request, makes the QP ready, and sends the
     /// answer.
     ///
-    /// `life` is the result of [`Ep::begin_accept`]. If the Endpoint has ended that life since, an
-    /// event has reported this, and nothing happens. `conn_qual` is the qualifier that the request
-    /// came for. The result is an event.
+    /// `life` is the result of [`Ep::begin_accept`]. If the Endpoint has ended that life since, the
+    /// request is refused without an event. `conn_qual` is the qualifier that the request came for.
+    /// The result is an event.
     pub(in crate::dat) fn accept(
         self: &Arc<Self>,
         id: Arc<CmId>,

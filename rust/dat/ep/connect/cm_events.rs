@@ -91,7 +91,7 @@ impl Ep {
             let mut inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
             let qp = qp.ok_or(ENODEV)?;
-            inner.connection.attempt.repeat.request_was_sent();
+            inner.connection.attempt.repeat.note_request();
             (
                 qp,
                 inner.attr.read_depth(),

@@ -184,7 +184,7 @@ impl Inner {
         if !is_early || is_unwanted {
             return false;
         }
-        // On other transports no room was allocated, since no receive is early.
+        // Without room (InfiniBand or RoCE with an open gate) no receive is early.
         let HeldBack { queue, holder } = &mut self.held;
         if !queue.hold(&mut self.receives, slot, *dto, result) {
             return false;

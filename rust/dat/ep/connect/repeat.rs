@@ -66,7 +66,7 @@ impl Repeat {
     }
 
     /// Records that the request is about to be sent.
-    pub(in crate::dat::ep) fn request_was_sent(&mut self) {
+    pub(in crate::dat::ep) fn note_request(&mut self) {
         self.requested = true;
     }
 

@@ -169,9 +169,9 @@ impl Ep {
         };
     }
 
-    /// Ends the bind or registration of a completion before there is room for its event. Returns
-    /// whether it has no event, because the Endpoint was freed or reset, or it is that of a probe,
-    /// and was taken.
+    /// Ends the bind or registration of a completion for whose event the ring has no room yet.
+    /// Takes the completion, and returns `true`, if it has no event: the Endpoint was freed or
+    /// reset, or the completion is that of a probe.
     ///
     /// Context: as for [`Ep::complete`].
     pub(in crate::dat) fn complete_early(

@@ -147,7 +147,7 @@ impl Ep {
     /// a driver, and with unfinished requests, an invalidation of the region is posted first. The
     /// region is invalid already: the invalidation waits for those requests.
     ///
-    /// Context: any. Sleeps in [`CallContext::Process`], if there is no slot.
+    /// Context: any. May sleep in [`CallContext::Process`] only.
     ///
     /// # Errors
     ///
@@ -233,7 +233,7 @@ impl Ep {
         })
     }
 
-    /// Waits until a request whose region is not posted any more has released the region.
+    /// Waits for a thread that is just releasing the region of a request that has ended.
     pub(in crate::dat) fn await_end_of_bind(&self) {
         // The region is released under the lock.
         drop(self.inner.lock());
@@ -251,8 +251,8 @@ impl Ep {
         if !qp.repeats_registrations() || !inner.has_unfinished_requests() {
             return Ok(());
         }
-        let free = inner.requests.capacity();
-        if free.saturating_sub(inner.requests.outstanding()) < 2 {
+        let capacity = inner.requests.capacity();
+        if capacity.saturating_sub(inner.requests.outstanding()) < 2 {
             return Err(no_slot());
         }
         let barrier = Dto {

@@ -63,8 +63,8 @@ impl Ep {
     }
 
     /// As [`Ep::close_end_if_connected`], if nothing was posted since the last call, a second ago:
-    /// the slots come back although the consumer posts nothing more. While it posts, the marker
-    /// could take the slot that it needs.
+    /// the slots come back although the consumer posts nothing more. While the consumer posts, the
+    /// marker could take the slot that its next request needs.
     pub(in crate::dat::ep) fn close_end_in_time(&self) {
         let mut inner = self.inner.lock();
         if inner.requests.is_idle_since_last_call() {

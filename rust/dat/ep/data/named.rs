@@ -153,7 +153,7 @@ impl Ep {
     fn memory_use(&self, context: u32) -> MemoryUse {
         {
             let mut inner = self.inner.lock();
-            if inner.receives_outstanding() | inner.requests.outstanding() == 0 {
+            if inner.receives_outstanding() == 0 && inner.requests.outstanding() == 0 {
                 return MemoryUse::None;
             }
             self.close_end_if_connected(&mut inner);

@@ -222,7 +222,7 @@ impl Ep {
     #[cold]
     fn flush_at_once(&self, inner: &mut Inner, dto: &Dto) -> DatResult<bool> {
         if inner.qp.is_none() {
-            // As in `post_to_qp`.
+            // A reset is replacing the QP, or the device was removed.
             return Err(inner.phase.invalid_state_error());
         }
         let direction = dto.operation.direction();

@@ -27,8 +27,8 @@ pub(super) fn not_ready() -> DatError {
 }
 
 impl Ep {
-    /// Calls `post` again after an `error` that says that the QP is not ready, until it is. Returns
-    /// any other `error`.
+    /// Calls `post` again after an `error` that says that the QP is not ready, for up to a second.
+    /// Returns the last error. Returns any other `error` at once.
     ///
     /// Either this module is making the QP ready: the peer's first message establishes the
     /// connection, and may arrive before the QP can send. Or the driver is changing its state: siw
@@ -43,7 +43,7 @@ impl Ep {
     ) -> DatResult<R> {
         let (start, mut pause) = (Instant::<Monotonic>::now(), 0);
         while error == not_ready() && start.elapsed().as_millis() < PATIENCE_MS {
-            // `connect_qp` holds it.
+            // `connect_qp` holds this lock while it makes the QP ready.
             drop(self.preposted.lock());
             fsleep(Delta::from_micros(pause));
             pause = pause.saturating_mul(2).clamp(FIRST_PAUSE_US, 1_000);

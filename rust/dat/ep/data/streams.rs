@@ -45,7 +45,7 @@ use crate::{
     },
 };
 
-/// Completion streams of an Endpoint; `None` to the sink.
+/// Completion streams of an Endpoint. A direction is `None` if it reports to the sink.
 #[derive(Default)]
 pub(in crate::dat::ep) struct Streams {
     receives: Option<CompletionStream>,

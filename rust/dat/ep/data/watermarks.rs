@@ -93,7 +93,7 @@ impl Ep {
         );
         // Both are dropped after the locks.
         let replaced = self.with_queued_receives(&evd, |inner, count| {
-            // A freed Endpoint reports no events, and nobody would take its watermarks away again.
+            // A freed Endpoint reports no events, and no later call would remove its watermarks.
             if inner.phase == Phase::Freed {
                 return Err((Phase::Freed.invalid_state_error(), watch));
             }

@@ -254,7 +254,7 @@ impl Ep {
         unfinished.saturating_sub(polled.fold(0, u32::saturating_add))
     }
 
-    /// Returns whether a completion is that of a DTO of this life, in a slot of the Endpoint.
+    /// Returns whether a completion is that of a DTO or a probe of the Endpoint in this life.
     fn has_posted(&self, completion: &Wc, life: u32) -> bool {
         let (raw, key) = (completion.wr_id(), self.handle.key());
         let wr = WrId::from_raw(raw);

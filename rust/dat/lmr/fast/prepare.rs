@@ -92,8 +92,8 @@ fn address(pages: &DmaPages, is_zero_based: bool) -> Result<u64> {
 impl FastLmr {
     /// Prepares a registration. `map` maps the pages for the device.
     ///
-    /// Context: any. Sleeps in [`CallContext::Process`], if the region has to be replaced after a
-    /// request that has failed.
+    /// Context: any. May sleep in [`CallContext::Process`] only: to replace a region after a
+    /// request that has failed, or in a driver that sleeps to map one.
     ///
     /// # Errors
     ///
