@@ -109,5 +109,6 @@ fn meaning(event: &Event) -> &'static str {
         },
         Event::Async { .. } => "the device reported an error",
         Event::Software { .. } => "posted by this program",
+        Event::Unknown { .. } => "unknown",
     }
 }

@@ -26,7 +26,7 @@ impl State {
             }
             Event::Connection { event, ep, .. } => self.home.connection_ended(ep, event),
             // A software event wakes the waiter, and says nothing else.
-            Event::Software { .. } | Event::Async { .. } => {}
+            Event::Software { .. } | Event::Async { .. } | Event::Unknown { .. } => {}
         }
         self.settle();
     }

@@ -87,11 +87,6 @@ pub enum Error {
         /// Error of the look-up.
         source: io::Error,
     },
-    /// The kernel sent an event that this library does not know.
-    UnknownEvent {
-        /// Number of the event.
-        number: u32,
-    },
 }
 
 impl Error {
@@ -177,11 +172,6 @@ impl fmt::Display for Error {
                 f,
                 "host '{name}': {source}: check its name ('getent ahosts {name}' looks it up), or \
                  give its address"
-            ),
-            Self::UnknownEvent { number } => write!(
-                f,
-                "the kernel sent event {number:#x}, which this library does not know: \
-                 install library and module from one version"
             ),
         }
     }

@@ -107,7 +107,8 @@ impl Evd {
     }
 
     /// Sleeps until the queue holds `threshold` events or `timeout` expires (`None`: no limit),
-    /// then takes the first. Also returns the number of events left in the queue.
+    /// then takes the first. Also returns the number of events left in the queue. While some of
+    /// them are mapped, that is the number of those only; it is 0 only if the queue was empty.
     ///
     /// # Errors
     /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` after a signal that called a handler;
@@ -166,7 +167,7 @@ impl Evd {
     ) -> Result<(Event, u32)> {
         let empty = self.is_known_empty(call);
         if let Some((event, nmore)) = self.take_mapped(threshold) {
-            return Ok((Event::decode(self.device(), &event)?, nmore));
+            return Ok((Event::decode(self.device(), &event), nmore));
         }
         if empty {
             return Err(Error::queue_empty(call.name()));
@@ -174,7 +175,7 @@ impl Evd {
         let mut event = kdapl_event::default();
         let room = std::slice::from_mut(&mut event);
         let (_, nmore) = self.take_into(call, until, threshold, room)?;
-        Ok((Event::decode(self.device(), &event)?, nmore))
+        Ok((Event::decode(self.device(), &event), nmore))
     }
 
     fn take_many(
@@ -192,7 +193,7 @@ impl Evd {
             mapped => mapped,
         };
         let events = room[..taken].iter().map(|event| Event::decode(self.device(), event));
-        Ok((events.collect::<Result<_>>()?, nmore))
+        Ok((events.collect(), nmore))
     }
 
     /// Takes events into `room`. Returns the number of events taken and the number left in the
@@ -231,26 +232,47 @@ impl Evd {
     }
 
     /// Takes the oldest event without a system call, if it is mapped and one event is enough. Also
-    /// returns the number of mapped events that are left.
+    /// returns a number of events that are left, as [`wait`](Self::wait) does.
     fn take_mapped(&self, threshold: i32) -> Option<(kdapl_event, u32)> {
-        let mapped = self.0.mapped.get()?.as_ref().filter(|_| threshold == 1)?;
-        let event = mapped.pop()?;
-        if mapped.calls_only() {
-            // The call lets the kernel read the head. Ignore an error: the event was taken.
-            let _ = self.query();
+        let mut event = kdapl_event::default();
+        match self.take_mapped_into(threshold, std::slice::from_mut(&mut event)) {
+            (0, _) => None,
+            (_, nmore) => Some((event, nmore)),
         }
-        Some((event, mapped.len()))
     }
 
     /// As [`take_mapped`](Self::take_mapped), for as many events as `room` holds.
     fn take_mapped_into(&self, threshold: i32, room: &mut [kdapl_event]) -> (usize, u32) {
-        let (mut taken, mut nmore) = (0, 0);
-        for slot in room {
-            let Some((event, left)) = self.take_mapped(threshold) else { break };
-            (*slot, nmore) = (event, left);
+        let mapped = self.0.mapped.get().and_then(Option::as_ref).filter(|_| threshold == 1);
+        let Some(mapped) = mapped.filter(|mapped| Self::some_stay(mapped, room.len())) else {
+            return (0, 0);
+        };
+        let mut taken = 0;
+        for (slot, event) in room.iter_mut().zip(std::iter::from_fn(|| mapped.pop())) {
+            *slot = event;
             taken += 1;
         }
-        (taken, nmore)
+        (taken, if taken == 0 { 0 } else { self.left(mapped) })
+    }
+
+    /// Checks whether `count` events can be taken from memory: others stay there, or the kernel
+    /// claims that there are no others. Otherwise only a call can tell what is left. It takes the
+    /// mapped events, and maps the next ones.
+    fn some_stay(mapped: &MappedEvents, count: usize) -> bool {
+        mapped.claims_empty() || mapped.len() as usize > count
+    }
+
+    /// Returns the number of mapped events, or that of all queued events if a call is necessary.
+    fn left(&self, mapped: &MappedEvents) -> u32 {
+        // Read before the number of events, as for a dequeue.
+        let empty = mapped.claims_empty();
+        let left = mapped.len();
+        // Another thread has taken those that were to stay, or the kernel has to read the head.
+        if mapped.calls_only() || (left == 0 && !empty) {
+            // Ignore an error: the events were taken.
+            return self.query().map_or(left, |query| query.queued);
+        }
+        left
     }
 
     /// Maps the events into memory, so that [`wait`](Self::wait) and [`dequeue`](Self::dequeue)

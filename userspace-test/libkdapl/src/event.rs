@@ -2,7 +2,6 @@
 //! Events as Rust types.
 
 use crate::cr::Cr;
-use crate::error::{Error, Result};
 use crate::object::Handle;
 use crate::raw::Device;
 use crate::sys::*;
@@ -56,6 +55,11 @@ pub enum Event {
     Software {
         /// Pointer that was passed to [`Evd::post_se`](crate::Evd::post_se).
         pointer: u64,
+    },
+    /// An event that this library does not know: the module is newer.
+    Unknown {
+        /// Number of the event.
+        number: u32,
     },
 }
 
@@ -245,12 +249,13 @@ pub enum EventKind {
     Connection(ConnectionEvent),
     Async(AsyncEvent),
     Software,
+    Unknown(u32),
 }
 
 impl Event {
-    pub(crate) fn decode(device: &Arc<Device>, raw: &kdapl_event) -> Result<Self> {
+    pub(crate) fn decode(device: &Arc<Device>, raw: &kdapl_event) -> Self {
         let object = Handle(raw.object);
-        Ok(match raw.number {
+        match raw.number {
             KDAPL_EVENT_DTO_COMPLETION | KDAPL_EVENT_IB_DTO => Self::Dto(DtoEvent {
                 ep: object,
                 cookie: raw.cookie,
@@ -280,8 +285,8 @@ impl Event {
                 Self::Async { event: raw.number.into(), object, reason: raw.status }
             }
             KDAPL_EVENT_SOFTWARE => Self::Software { pointer: raw.cookie },
-            number => return Err(Error::UnknownEvent { number }),
-        })
+            number => Self::Unknown { number },
+        }
     }
 
     /// Returns the type of the event, without handles and sizes.
@@ -294,6 +299,7 @@ impl Event {
             Self::Connection { event, .. } => EventKind::Connection(*event),
             Self::Async { event, .. } => EventKind::Async(*event),
             Self::Software { .. } => EventKind::Software,
+            Self::Unknown { number } => EventKind::Unknown(*number),
         }
     }
 }
@@ -328,6 +334,11 @@ impl fmt::Display for Event {
                 write!(f, "{event} of object {object}, reason {reason}")
             }
             Self::Software { pointer } => write!(f, "SOFTWARE_EVENT {pointer:#x}"),
+            Self::Unknown { number } => write!(
+                f,
+                "event {number:#x}, which this library does not know: install library and module \
+                 from one version"
+            ),
         }
     }
 }

@@ -58,7 +58,8 @@ impl EvdFile {
         assert!(most != 0, "a read of no events");
         let mut room = vec![kdapl_event::default(); most.min(MOST)];
         let count = raw::records::read(&self.file, &mut room).map_err(failed("read of events"))?;
-        room[..count].iter().map(|event| Event::decode(self.evd.device(), event)).collect()
+        let events = room[..count].iter().map(|event| Event::decode(self.evd.device(), event));
+        Ok(events.collect())
     }
 
     /// Posts a software event for each of these pointers. Sleeps while the queue is full, unless

@@ -287,7 +287,7 @@ impl Ring {
 
     fn decode(&mut self, mut completed: Completed<Owned>) -> Completion {
         let result = match (completed.events.take(), completed.owned.take()) {
-            (Some((device, events)), _) => decode_events(&device, &events),
+            (Some((device, events)), _) => Ok(decode_events(&device, &events)),
             (None, Some(owned)) => answer(&mut self.0, &completed, owned),
             (None, None) => Ok(Outcome::Done),
         };
@@ -300,9 +300,8 @@ fn of(call: &'static str) -> impl Fn(std::io::Error) -> Error {
     move |source| Error::Transport { call, source }
 }
 
-fn decode_events(device: &Arc<Device>, events: &[kdapl_event]) -> Result<Outcome> {
-    let events = events.iter().map(|event| Event::decode(device, event));
-    Ok(Outcome::Events(events.collect::<Result<_>>()?))
+fn decode_events(device: &Arc<Device>, events: &[kdapl_event]) -> Outcome {
+    Outcome::Events(events.iter().map(|event| Event::decode(device, event)).collect())
 }
 
 /// Converts the last completion of a command.
@@ -323,11 +322,11 @@ fn answer(
         Owned::Plain(_) | Owned::Dtos(..) => Ok(Outcome::Done),
         Owned::Stream(device) => {
             let last = completed.message::<kdapl_uring_stream>();
-            decode_events(&device, &ring.take_buffer(last.buffer, last.taken))
+            Ok(decode_events(&device, &ring.take_buffer(last.buffer, last.taken)))
         }
         Owned::Events(device, room) => {
             let taken = completed.message::<kdapl_evd_wait>().taken as usize;
-            decode_events(&device, &room[..taken.min(room.len())])
+            Ok(decode_events(&device, &room[..taken.min(room.len())]))
         }
         Owned::Cno => {
             let evd = completed.message::<kdapl_cno_wait>().evd;

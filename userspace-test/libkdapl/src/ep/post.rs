@@ -218,7 +218,7 @@ impl Ep {
         }
         let answer = raw::call(self.device(), call::EP_SUBMIT, &mut message);
         let event = answer.and_then(|()| match wait {
-            Some(_) => Ok(Some((Event::decode(self.device(), &event)?, message.nmore))),
+            Some(_) => Ok(Some((Event::decode(self.device(), &event), message.nmore))),
             None => Ok(None),
         });
         Submitted { posted: message.posted as usize, event }

@@ -221,7 +221,9 @@ impl Ledger {
                 *overflows.entry(object).or_default() += 1;
                 Ok(())
             }
-            Event::Async { .. } | Event::RmrBind { .. } => bail!("an event of no line"),
+            Event::Async { .. } | Event::RmrBind { .. } | Event::Unknown { .. } => {
+                bail!("an event of no line")
+            }
         }
     }
 }
