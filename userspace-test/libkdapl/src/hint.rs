@@ -9,22 +9,29 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
     match (kind, subtype) {
         (Type::INVALID_STATE, subtype) => for_state(subtype),
         (Type::INVALID_HANDLE, subtype) => for_handle(subtype),
-        (Type::ABORT, _) => "the call was cut short because its object is going away",
+        (Type::ABORT, _) => {
+            "the IA was closed, or the CNO lost its last EVD, during the call: stop waiting on it"
+        },
         (Type::CONN_QUAL_IN_USE, _) => {
             "another program listens on that connection qualifier; choose another one"
         }
-        (Type::CONN_QUAL_UNAVAILABLE, _) => "that connection qualifier may not be used here",
+        (Type::CONN_QUAL_UNAVAILABLE, _) => {
+            "no such port may be used here: below 1024 it needs CAP_NET_BIND_SERVICE, 299 is \
+             kDAPL's own; choose another one"
+        }
         (Type::PORT_IN_USE, _) => "another program listens on that port; choose another one, or 0",
         (Type::COMM_NOT_SUPPORTED, _) => "listen at an IPv4 or IPv6 address, as a stream",
         (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY) => {
-            "out of memory, or over the limit on locked memory (ulimit -l)"
+            "out of memory, over the limit on locked memory (ulimit -l), or over a limit of the \
+             module (debugfs/kdapl/users)"
         }
         (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEVD) => {
             "the event queue has no room for what is asked of it: take events from it first, or \
              create a longer one"
         }
         (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP) => {
-            "as many operations are posted as the endpoint takes: wait for completions first"
+            "no local port is free for a connect, or the endpoint has as many operations as it \
+             takes: free endpoints, or wait for completions"
         }
         (Type::INSUFFICIENT_RESOURCES, _) => "free objects that are no longer needed",
         (Type::INTERNAL_ERROR, _) => "the kernel log (dmesg) says more",
@@ -41,9 +48,13 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
              device"
         }
         (Type::PRIVILEGES_VIOLATION, _) => {
-            "the region was registered without the privilege that the operation needs"
+            "the region lacks a privilege that the operation needs; of dat_ia_open: only \
+             CAP_SYS_RAWIO opens this device (docs/drivers.md)"
         }
-        (Type::PROTECTION_VIOLATION, _) => "region and endpoint belong to different PZs",
+        (Type::PROTECTION_VIOLATION, _) => {
+            "a segment is in no region of the endpoint's PZ, or exceeds it: check address, length \
+             and PZ"
+        }
         (Type::QUEUE_EMPTY, _) => "no event is waiting",
         (Type::QUEUE_FULL, _) => "dequeue events first, or create the EVD with a longer queue",
         (Type::TIMEOUT_EXPIRED, _) => "nothing happened in the time given",
@@ -96,7 +107,9 @@ fn for_state(subtype: Subtype) -> &'static str {
         Subtype::INVALID_STATE_IA_IN_USE => {
             "the IA still has objects; free them or close it abruptly"
         }
-        Subtype::INVALID_STATE_LMR_IN_USE => "transfers still use this region",
+        Subtype::INVALID_STATE_LMR_IN_USE => {
+            "an RMR is bound to this region: unbind or free the RMR first"
+        }
         Subtype::INVALID_STATE_PZ_IN_USE => {
             "endpoints or regions still belong to this PZ; free them first"
         }

@@ -4,7 +4,7 @@
 use crate::address;
 use crate::cno::Cno;
 use crate::ep::{Ep, EpConfig};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evd::Evd;
 use crate::flags::{EvdFlags, Extensions, Privileges};
 use crate::lmr::Lmr;
@@ -15,7 +15,7 @@ use crate::rmr::Rmr;
 use crate::service::{Csp, Psp, PspOptions, Rsp};
 use crate::srq::Srq;
 use crate::sys::*;
-use crate::{Close, EpAttr, Type};
+use crate::{Close, EpAttr, Subtype, Type};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -142,6 +142,11 @@ impl Ia {
     /// [`Error::Open`](crate::Error::Open) if the module is not loaded.
     pub fn open(name: &str, async_evd_qlen: i32) -> Result<Self> {
         let device = Arc::new(Device::open()?);
+        // The kernel would take the name up to the NUL.
+        if name.contains('\0') {
+            let code = Type::PROVIDER_NOT_FOUND.code(Subtype::NAME_NOT_REGISTERED);
+            return Err(Error::dat(call::IA_OPEN.name(), code));
+        }
         let mut message =
             kdapl_ia_open { abi_version: KDAPL_ABI_VERSION, async_evd_qlen, ..Default::default() };
         // A name that is too long is sent without its NUL. The kernel refuses it.

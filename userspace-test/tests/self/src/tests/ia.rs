@@ -59,13 +59,17 @@ fn opens_by_both_names(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn unknown_names(_: &Context) -> Result<()> {
+fn unknown_names(context: &Context) -> Result<()> {
     let endless = "x".repeat(KDAPL_NAME_MAX as usize);
     let nearly = "x".repeat(KDAPL_NAME_MAX as usize - 1);
     for name in ["nosuch0", "", "lo", "rxe0 ", "../rxe0", &nearly] {
         refused(Ia::open(name, ASYNC_QLEN), Type::PROVIDER_NOT_FOUND)?;
     }
-    refused_as(Ia::open("40", ASYNC_QLEN), Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED)?;
+    let with_nul = format!("{}\0junk", context.client.device);
+    for name in ["40", &with_nul] {
+        let outcome = Ia::open(name, ASYNC_QLEN);
+        refused_as(outcome, Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED)?;
+    }
     // A name without its NUL is an invalid message.
     errno(Ia::open(&endless, ASYNC_QLEN), libc::EINVAL)
 }
