@@ -128,7 +128,8 @@ async fn run() -> Result<(), Error> {
         let _psp = ia.create_psp(PORT, &evd)?;
         let mut requests = TokioEvents::on_tokio(evd.file()?)?;
         while tasks.len() < count {
-            if let Some(Event::ConnectionRequest { cr, .. }) = requests.next().await.transpose()? {
+            let event = requests.next().await.ok_or("the adapter was closed")??;
+            if let Event::ConnectionRequest { cr, .. } = event {
                 tasks.spawn(serve(Connection::new(&ia, &pz)?, cr));
             }
         }

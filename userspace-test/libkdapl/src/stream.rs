@@ -101,8 +101,9 @@ macro_rules! streams {
                 Self { file, taken: VecDeque::new() }
             }
 
-            /// Waits for the next item. Returns `None` at the end: the object was freed, or its IA
-            /// closed. A caller that drops the future before its end loses no item.
+            /// Waits for the next item. Returns `None` at the end: the object was freed, its IA
+            /// closed or, for an EVD without software and asynchronous events, its device removed.
+            /// A caller that drops the future before its end loses no item.
             ///
             /// # Errors
             /// Those of the file's `read`.
