@@ -9,6 +9,9 @@ use toolkit::pages::{CompletionsArgs, ManArgs};
 /// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
 
+/// Meaning of `--timeout` for a server.
+const LOST_AFTER: &str = "Seconds without a connection after which a client of 'connect' is lost";
+
 /// Shown after the help of the program.
 const AFTER_HELP: &str = "Examples:
   kdapltest devices               lists the RDMA devices
@@ -36,7 +39,7 @@ Exit status:
 #[derive(Parser)]
 #[command(name = "kdapltest", version, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// Prints one line of JSON instead of text; also for an error
+    /// Prints JSON instead of text, one value a line; also an error
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -50,10 +53,10 @@ pub enum Command {
   kdapltest devices --json
   kdapltest devices >/dev/null; [ $? != 3 ] || echo 'no RDMA device'")]
     Devices,
-    /// Shows the open adapters of this machine by process: objects, connections, rates and errors
+    /// Shows the open adapters of its user by process: objects, connections, rates and errors
     #[command(
-        after_help = "Sees the adapters of its own user; with CAP_NET_ADMIN those of all users and of
-kernel modules, in its network namespace.
+        after_help = "With CAP_NET_ADMIN it shows the adapters of all users and of kernel modules, in its
+network namespace.
 
 Examples:
   kdapltest stat                       once; rates are since an adapter was opened
@@ -62,6 +65,7 @@ Examples:
     )]
     Stat(StatArgs),
     /// Serves clients until Ctrl-C: echoes messages or offers memory, as each client requests
+    #[command(mut_arg("timeout", |timeout| timeout.help(LOST_AFTER)))]
     #[command(after_help = "Examples:
   kdapltest server                     serves any number of clients
   kdapltest server --once --events     serves one and shows every event it saw")]
@@ -146,7 +150,8 @@ pub struct DeviceArgs {
     /// mlx5_0/2@10.7.0.1 [default: the first device whose port is up]
     #[arg(short, long)]
     pub device: Option<String>,
-    /// Connection qualifier of the server, 1 to 65535
+    /// Connection qualifier of the server, 1 to 65535; a server needs CAP_NET_BIND_SERVICE below
+    /// 1024; 299 is reserved
     #[arg(short, long, default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
     /// Seconds without an event after which the test fails

@@ -101,7 +101,8 @@ impl Target {
             // It listened before, so it has ended since.
             event if self.reached.load(Ordering::Relaxed) => lost(&self.ia, &self.peer(), event),
             ConnectionEvent::NonPeerRejected => anyhow!(
-                "nobody listens at {address} on port {port}: start 'kdapltest server' there"
+                "nobody listens at {address} on port {port}, or too many connect at a time: start \
+                 'kdapltest server' there, or use a smaller --parallel or --threads"
             ),
             ConnectionEvent::TimedOut | ConnectionEvent::Unreachable => anyhow!(
                 "{address} does not answer ({event}): check the address (ping {address}) and \

@@ -9,25 +9,30 @@ use crate::cli::{ServerArgs, CONNECTIONS_MAX};
 use crate::device::{self, own_address};
 use crate::protocol::Mode;
 use crate::record::Line;
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Result};
 use brief::{Brief, Ended};
 use connection::Arrival;
-use libkdapl::{Cr, Evd, EvdFlags, Event, Ia, Type};
+use libkdapl::{Cr, Evd, EvdFlags, Event, Ia, PspOptions, Type};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 use toolkit::output::{self, say};
 use toolkit::report::{self, grouped};
 use toolkit::stop;
 
-/// Maximum number of unanswered requests.
-const BACKLOG: i32 = 256;
+/// Maximum number of unanswered requests: as many as a client may have connections at a time.
+const BACKLOG: u32 = CONNECTIONS_MAX;
 /// Interval between two checks for a stop and for connections that have ended.
 const SLICE: Duration = Duration::from_millis(100);
 /// Time for the connections to end before the server does.
 const END: Duration = Duration::from_millis(700);
+
+/// Reason of a refusal.
+const NO_THREAD: &str =
+    "no thread for another connection: use fewer --threads or --eps, or raise 'ulimit -u'";
 
 /// First line of the JSON output.
 #[derive(Debug, JsonSchema, Serialize, Deserialize)]
@@ -62,8 +67,10 @@ pub fn run(args: &ServerArgs, as_json: bool) -> Result<()> {
     let port = args.device.port;
     // Connection requests, and all events of short connections.
     let streams = EvdFlags::CR | EvdFlags::DTO | EvdFlags::CONNECTION;
-    let evd = ia.create_evd(streams, BACKLOG + 4 * CONNECTIONS_MAX as i32)?;
-    let _psp = match ia.create_psp(port.into(), &evd) {
+    let evd = ia.create_evd(streams, (BACKLOG + 4 * CONNECTIONS_MAX) as i32)?;
+    let options =
+        PspOptions { conn_qual: Some(port.into()), backlog: Some(BACKLOG), ..Default::default() };
+    let _psp = match ia.create_psp_with(&evd, &options) {
         Ok(psp) => psp,
         Err(error) if error.kind() == Some(Type::CONN_QUAL_IN_USE) => {
             bail!(
@@ -160,12 +167,19 @@ impl Server {
                 Err(error) => self.tell(&arrival.refused(&error), 1),
             };
         }
-        self.clients.begin(arrival.served.run);
+        let (give, take) = mpsc::channel::<Arrival>();
         let (ia, record, sender) = (self.ia.clone(), self.record, sender.clone());
-        std::thread::spawn(move || {
+        let thread = thread::Builder::new().spawn(move || {
+            let Ok(arrival) = take.recv() else { return };
             // Fails only when the server is ending.
             let _ = sender.send(connection::serve(&ia, arrival, record));
         });
+        if thread.is_err() {
+            return self.tell(&arrival.refused(&anyhow!(NO_THREAD)), 1);
+        }
+        self.clients.begin(arrival.served.run);
+        // Cannot fail: the thread takes it before anything else.
+        let _ = give.send(arrival);
         Ok(())
     }
 
@@ -195,6 +209,8 @@ struct Clients {
     /// Number of connections that a thread serves.
     served: u64,
     done: u64,
+    /// Clients that are done after an error.
+    lost: HashSet<u64>,
     connections: u64,
     failed: u64,
 }
@@ -227,8 +243,15 @@ impl Clients {
             self.served -= 1;
         }
         if client.ended >= served.connections || (client.failed && client.served == 0) {
+            let lost = client.failed;
             self.open.remove(&served.run);
-            self.done += 1;
+            // A client makes several connections at once. Those that follow the one that failed
+            // are not another client's. A request that cannot be decoded names no client.
+            let again = served.run != 0 && self.lost.contains(&served.run);
+            self.done += u64::from(!again);
+            if lost {
+                self.lost.insert(served.run);
+            }
         }
     }
 }
@@ -249,4 +272,43 @@ fn show(served: &Served) -> Result<()> {
     say(format!("{client} ({mode}): {how}: {outcome}"))?;
     let line = |line: &Line| say(format!("  {:>10} us  {}", grouped(line.at_us), line.event));
     served.events.iter().try_for_each(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clients, Served};
+
+    fn served(run: u64, connections: u32, error: Option<&str>) -> Served {
+        Served { run, connections, error: error.map(Into::into), ..Default::default() }
+    }
+
+    #[test]
+    fn a_client_counts_once_although_some_of_its_connections_are_refused() {
+        let mut clients = Clients::default();
+        clients.end(&served(7, 10, Some("refused")), 1);
+        clients.end(&served(7, 10, Some("refused")), 1);
+        clients.end(&served(7, 10, Some("lost")), 8);
+        assert_eq!((clients.done, clients.connections, clients.failed), (1, 10, 3));
+        clients.end(&served(8, 10, None), 10);
+        assert_eq!((clients.done, clients.failed), (2, 3));
+    }
+
+    #[test]
+    fn a_client_of_several_threads_counts_when_all_have_ended() {
+        let mut clients = Clients::default();
+        clients.begin(7);
+        clients.begin(7);
+        clients.end(&served(7, 2, Some("lost")), 1);
+        assert_eq!(clients.done, 0);
+        clients.end(&served(7, 2, None), 1);
+        assert_eq!(clients.done, 1);
+    }
+
+    #[test]
+    fn requests_that_name_no_client_count_each() {
+        let mut clients = Clients::default();
+        clients.end(&served(0, 1, Some("no request")), 1);
+        clients.end(&served(0, 1, Some("no request")), 1);
+        assert_eq!(clients.done, 2);
+    }
 }

@@ -12,6 +12,8 @@ use fastrand::Rng;
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::{PoisonError, RwLock};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Instant;
 use toolkit::limit::Limit;
 use toolkit::output::{self, say};
@@ -92,18 +94,31 @@ fn run_threads(target: &Target, args: &TransactionArgs, seed: u64) -> Result<Cou
     let eps = u64::from(args.threads) * u64::from(args.eps);
     let progress = Progress::new("transactions", limit.total().map(|each| eps * each));
     let run = fastrand::u64(..);
-    let outcomes: Vec<Result<Counts>> = std::thread::scope(|scope| {
+    // Locked until all threads are there: the others do nothing if one cannot be created.
+    let complete = RwLock::new(false);
+    let outcomes = std::thread::scope(|scope| -> Result<Vec<Result<Counts>>> {
+        let mut starting = complete.write().unwrap_or_else(PoisonError::into_inner);
         let start = |thread: u32| {
-            let progress = &progress;
+            let (progress, complete) = (&progress, &complete);
             let rng = Rng::with_seed(seed.wrapping_add(thread.into()));
-            scope.spawn(move || Worker { target, args, limit, run, progress }.work(rng))
+            Builder::new().spawn_scoped(scope, move || {
+                match *complete.read().unwrap_or_else(PoisonError::into_inner) {
+                    true => Worker { target, args, limit, run, progress }.work(rng),
+                    false => Ok(Counts::default()),
+                }
+            })
         };
-        let threads: Vec<_> = (0..args.threads).map(start).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
-            .collect()
-    });
+        let threads: Vec<_> = (0..args.threads)
+            .map(start)
+            .collect::<Result<_, _>>()
+            .context("no thread for each of --threads: use fewer, or raise 'ulimit -u'")?;
+        *starting = true;
+        drop(starting);
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
+        };
+        Ok(threads.into_iter().map(join).collect())
+    })?;
     outcomes.into_iter().try_fold(Counts::default(), |sum, counts| Ok(sum.plus(counts?)))
 }
 

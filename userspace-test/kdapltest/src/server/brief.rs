@@ -64,7 +64,9 @@ impl Brief {
             Entry::Occupied(run) => run.into_mut(),
             Entry::Vacant(place) => place.insert(Run::new(ia, pz, request, served)?),
         };
-        let slot = run.free_slots.pop().context("too many short connections at a time")?;
+        let slot = run.free_slots.pop().with_context(|| {
+            format!("more than {CONNECTIONS_MAX} connections at a time: use a smaller --parallel")
+        })?;
         match run.accept(ia, pz, evd, cr, slot) {
             Ok(ep) => {
                 run.open += 1;
@@ -150,7 +152,7 @@ impl Brief {
 impl Run {
     fn new(ia: &Ia, pz: &Pz, request: &Request, served: &Served) -> Result<Self> {
         let (size, slots) = (request.message_size, request.connections.min(CONNECTIONS_MAX));
-        ensure!(size <= MESSAGE_MAX, "{size} bytes exceed the maximum of {MESSAGE_MAX}");
+        ensure!(size <= MESSAGE_MAX, "{size} bytes are more than {MESSAGE_MAX}: use a smaller --data");
         let memory = (slots * size) as usize;
         let register = || ia.register(pz, Buffer::new(memory)?, Privileges::ALL);
         Ok(Self {

@@ -71,10 +71,15 @@ fn understand(cr: &Cr, served: &mut Served) -> Result<(Request, usize)> {
 
 fn refuse(cr: &mut Cr, served: &mut Served, error: &anyhow::Error) {
     let reason = format!("{error:#}");
-    let end = reason.len().min(REASON_BYTES);
     // Fails after the accept, when the request can no longer be rejected.
-    let _ = cr.reject(&reason.as_bytes()[..end]);
+    let _ = cr.reject(fitting(&reason).as_bytes());
     served.error = Some(reason);
+}
+
+/// Returns as many characters of a reason as fit into a reject.
+fn fitting(reason: &str) -> &str {
+    let end = (0..=REASON_BYTES).rev().find(|end| reason.is_char_boundary(*end));
+    end.map_or("", |end| &reason[..end])
 }
 
 /// Accepts the request and serves it until the client disconnects. An error is part of the result.
@@ -114,12 +119,19 @@ struct Connection {
 
 impl Connection {
     fn new(ia: &Ia, request: Request, record: bool, client: &str) -> Result<Self> {
-        ensure!(request.depth > 0 && request.depth <= DEPTH_MAX, "depth {}", request.depth);
+        let depth = request.depth;
+        ensure!(
+            (1..=DEPTH_MAX).contains(&depth),
+            "depth {depth} is not in 1 to {DEPTH_MAX}: choose another --depth"
+        );
         let slot = (request.message_size as usize).max(COMMAND_BYTES);
         let answer = request.depth as usize * slot;
         let region = answer + slot;
         let memory = region + request.region_size as usize;
-        ensure!(memory as u64 <= MEMORY_MAX, "the request needs too much memory: {memory} bytes");
+        ensure!(
+            memory as u64 <= MEMORY_MAX,
+            "{memory} bytes are more than the server's {MEMORY_MAX}: use a smaller --size or --depth"
+        );
         let plan = Plan {
             receives: request.depth,
             requests: REQUESTS.max(request.depth.min(64)),

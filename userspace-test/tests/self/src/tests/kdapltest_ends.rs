@@ -25,6 +25,7 @@ tests! {
     server_killed, 120, "A client of kdapltest names the server that was killed";
     client_killed, 120, "kdapltest server --once reports a client that was killed, and fails";
     clients_killed, 120, "kdapltest server outlives clients that are killed while they connect";
+    busy_server, 120, "kdapltest server answers two hundred requests that come while it is stopped";
     device_removed, 120, "Client and server of kdapltest name the device that was removed";
     unknown_device, 20, "kdapltest names the devices that are present in place of an unknown one";
     downed_device, 20, "kdapltest says that its device is down, and how to bring it up";
@@ -307,6 +308,19 @@ fn clients_killed(context: &Context) -> Result<()> {
     server.signal(Signal::SIGINT)?;
     let ended = server.end()?;
     ensure!(ended.status == Some(0) && ended.output.contains("lost the client"), "{ended:?}");
+    Ok(())
+}
+
+fn busy_server(context: &Context) -> Result<()> {
+    let place = place(context)?;
+    let server = Running::server(&["--once"], &place)?;
+    server.freeze()?;
+    let client = Running::start(&["connect", "-n", "200", "--parallel", "200"], &place)?;
+    // The requests are queued meanwhile.
+    std::thread::sleep(Duration::from_secs(2));
+    server.signal(Signal::SIGCONT)?;
+    let (client, server) = (client.end()?, server.end()?);
+    ensure!(client.status == Some(0) && server.status == Some(0), "{client:?}, {server:?}");
     Ok(())
 }
 
