@@ -123,6 +123,45 @@ void case_agent_and_waiter(struct place *place)
 	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* An agent that asks for its CNO, and is called for every event. */
+static DAT_CNO_HANDLE asked;
+
+static void asking_agent(DAT_PVOID instance, DAT_EVD_HANDLE evd)
+{
+	DAT_CNO_PARAM param;
+
+	nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	OK(dat_cno_query(asked, DAT_CNO_FIELD_ALL, &param));
+}
+
+static void *replace_agents(void *unused)
+{
+	for (int i = 0; i < 300; i++)
+		OK(dat_cno_modify_agent(asked, (DAT_OS_WAIT_PROXY_AGENT){ NULL, asking_agent }));
+	return unused;
+}
+
+/* Two threads replace agents that are being called. */
+static void replaced_together(DAT_IA_HANDLE ia)
+{
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	pthread_t threads[2];
+	DAT_EVD_HANDLE evd;
+
+	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &asked));
+	OK(dat_evd_create(ia, 8, asked, DAT_EVD_SOFTWARE_FLAG, &evd));
+	/* It stays queued, so that each new agent is called for it. */
+	OK(dat_evd_post_se(evd, &event));
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_create(&threads[i], NULL, replace_agents, NULL) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	threads_become(2);
+	OK(dat_evd_free(evd));
+	OK(dat_cno_free(asked));
+	threads_become(1);
+}
+
 void case_agent(struct place *place)
 {
 	DAT_OS_WAIT_PROXY_AGENT proxy = { &called, agent };
@@ -158,6 +197,9 @@ void case_agent(struct place *place)
 	/* The new agent is called for the pending trigger. */
 	OK(dat_cno_modify_agent(cno, proxy));
 	is_called(first);
+	OK(dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+	replaced_together(ia);
+	OK(dat_cno_modify_agent(cno, proxy));
 	/* Closes the adapter while the CNO has an agent. */
 	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	threads_become(1);

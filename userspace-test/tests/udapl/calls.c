@@ -2,7 +2,12 @@
 /* Makes calls that Debian's programs do not make. */
 #include "consumer.h"
 
+/* Debian's header of the extensions does not include it. */
+#include <netinet/in.h>
+
+#include <dat2/dat_ib_extensions.h>
 #include <string.h>
+#include <unistd.h>
 
 static void queues(DAT_IA_HANDLE ia)
 {
@@ -13,6 +18,13 @@ static void queues(DAT_IA_HANDLE ia)
 	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
 	DAT_COUNT more;
 
+	/* The flag of extension events is accepted, and requests nothing. */
+	REFUSED(DAT_INVALID_PARAMETER, dat_evd_create(ia, 8, DAT_HANDLE_NULL,
+						      (DAT_EVD_FLAGS)DAT_IB_EVD_EXTENSION_FLAG,
+						      &evd));
+	OK(dat_evd_create(ia, 8, DAT_HANDLE_NULL,
+			  (DAT_EVD_FLAGS)(DAT_EVD_DTO_FLAG | DAT_IB_EVD_EXTENSION_FLAG), &evd));
+	OK(dat_evd_free(evd));
 	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &first));
 	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &second));
 	OK(dat_evd_create(ia, 8, first, DAT_EVD_SOFTWARE_FLAG, &evd));
@@ -198,6 +210,46 @@ static void missing(DAT_IA_HANDLE ia)
 	close_side(&side);
 }
 
+/* The argument of an extension that is refused has its number in the macro. */
+static void numbers(DAT_IA_HANDLE ia)
+{
+	DAT_LMR_TRIPLET local = { 0 };
+	DAT_RMR_TRIPLET remote = { 0 };
+	DAT_CONTEXT cookie = { 0 };
+	struct side side;
+
+	open_side(&side, ia);
+#define IS_ARGUMENT(number, call) CHECK((call) ==						\
+	(DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | (DAT_INVALID_ARG1 + (number) - 1)))
+	IS_ARGUMENT(2, dat_ib_post_rdma_write_immed(side.ep, -1, &local, cookie, &remote, 7, 0));
+	IS_ARGUMENT(3, dat_ib_post_rdma_write_immed(side.ep, 1, NULL, cookie, &remote, 7, 0));
+	IS_ARGUMENT(5, dat_ib_post_rdma_write_immed(side.ep, 1, &local, cookie, NULL, 7, 0));
+	IS_ARGUMENT(3, dat_ib_post_fetch_and_add(side.ep, 1, NULL, cookie, &remote, 0));
+	IS_ARGUMENT(5, dat_ib_post_fetch_and_add(side.ep, 1, &local, cookie, NULL, 0));
+	IS_ARGUMENT(4, dat_ib_post_cmp_and_swap(side.ep, 1, 2, NULL, cookie, &remote, 0));
+	IS_ARGUMENT(6, dat_ib_post_cmp_and_swap(side.ep, 1, 2, &local, cookie, NULL, 0));
+	close_side(&side);
+}
+
+/* An open that fails prints its cause, and lists the devices only if the name is unknown. */
+static void cause(const char *name)
+{
+	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+	int output[2], errors = dup(2);
+	char text[500] = { 0 };
+	DAT_IA_HANDLE ia;
+	DAT_RETURN ret;
+
+	CHECK(errors >= 0 && !pipe(output) && dup2(output[1], 2) == 2);
+	ret = dat_ia_openv((char *)name, 0, &async_evd, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR,
+			   DAT_FALSE);
+	CHECK(dup2(errors, 2) == 2 && !close(output[1]));
+	CHECK(read(output[0], text, sizeof(text) - 1) > 0);
+	CHECK(!close(output[0]) && !close(errors));
+	REFUSED(DAT_INVALID_PARAMETER, ret);
+	CHECK(strstr(text, "INVALID_PARAMETER") && !strstr(text, "not found"));
+}
+
 void case_calls(struct place *place)
 {
 	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
@@ -206,5 +258,7 @@ void case_calls(struct place *place)
 	endpoints(ia);
 	shared(ia);
 	missing(ia);
+	numbers(ia);
+	cause(place->name);
 	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }

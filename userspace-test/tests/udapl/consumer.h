@@ -79,6 +79,7 @@ void case_attributes(struct place *place);
 void case_calls(struct place *place);
 void case_table(struct place *place);
 void case_exchange(struct place *place);
+void case_requests(struct place *place);
 void case_stale(struct place *place);
 void case_agent(struct place *place);
 void case_agent_and_waiter(struct place *place);

@@ -188,13 +188,17 @@ static void transfer(struct side *client, struct side *server)
 
 static void addresses(struct side *side)
 {
-	DAT_EP_PARAM param;
+	DAT_EP_PARAM param, other;
 
 	OK(dat_ep_query(side->ep, DAT_EP_FIELD_ALL, &param));
 	CHECK(param.ep_state == DAT_EP_STATE_CONNECTED);
 	CHECK(param.local_ia_address_ptr->sa_family == AF_INET &&
 	      param.remote_ia_address_ptr->sa_family == AF_INET);
 	CHECK(param.local_port_qual && param.remote_port_qual);
+	/* A query of other fields leaves the addresses that an earlier one has returned. */
+	OK(dat_ep_query(side->ep, DAT_EP_FIELD_EP_STATE, &other));
+	CHECK(param.local_ia_address_ptr->sa_family == AF_INET &&
+	      param.remote_ia_address_ptr->sa_family == AF_INET);
 }
 
 /* Hands a request over to a second service point, which accepts it. */

@@ -17,6 +17,7 @@ static const char help[] =
 "  calls     queries, contexts, resized EVDs, changed CNOs\n"
 "  table     calls that libdat2 does not export, by its table\n"
 "  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
+"  requests  requests whose service point was freed\n"
 "  stale     handles of freed objects, and invented ones\n"
 "  agent     a function that is called for each EVD that triggers a CNO\n"
 "  agent-and-waiter  an agent and a thread that waits on the same CNO\n"
@@ -35,7 +36,8 @@ static const struct {
 #ifndef LIBKDAT
 	{ "table", case_table },
 #endif
-	{ "calls", case_calls }, { "exchange", case_exchange }, { "stale", case_stale },
+	{ "calls", case_calls }, { "exchange", case_exchange },
+	{ "requests", case_requests }, { "stale", case_stale },
 	{ "agent", case_agent }, { "agent-and-waiter", case_agent_and_waiter },
 	{ "fork", case_fork }, { "exit", case_exit },
 	{ "reopen", case_reopen }, { "safe", case_safe },

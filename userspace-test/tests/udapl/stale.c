@@ -2,6 +2,8 @@
 /* Tests handles of freed objects, and invented handles. */
 #include "consumer.h"
 
+#include <pthread.h>
+
 /* An invented handle. libdat2 reads the table of a handle, so it has that of a valid one. */
 struct forged {
 	void *table;
@@ -59,6 +61,42 @@ static void never_made(DAT_IA_HANDLE ia)
 	close_side(&side);
 }
 
+/* A thread that creates objects until their adapter is closed. */
+static struct {
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE last[8];
+	unsigned count;
+} creator;
+
+static void *create(void *unused)
+{
+	DAT_PZ_HANDLE pz;
+
+	while (dat_pz_create(creator.ia, &pz) == DAT_SUCCESS)
+		creator.last[creator.count++ % 8] = pz;
+	return unused;
+}
+
+/* The close also invalidates handles that another thread creates meanwhile. */
+static void closed_meanwhile(const char *name)
+{
+	DAT_PZ_PARAM param;
+	pthread_t thread;
+
+	for (int i = 0; i < 200; i++) {
+		creator.ia = open_ia(name, DAT_TRUE);
+		creator.count = 0;
+		CHECK(pthread_create(&thread, NULL, create, NULL) == 0);
+		while (!*(volatile unsigned *)&creator.count)
+			;
+		OK(dat_ia_close(creator.ia, DAT_CLOSE_ABRUPT_FLAG));
+		CHECK(pthread_join(thread, NULL) == 0);
+		for (unsigned j = 0; j < 8 && j < creator.count; j++)
+			REFUSED(DAT_INVALID_HANDLE,
+				dat_pz_query(creator.last[j], DAT_PZ_FIELD_ALL, &param));
+	}
+}
+
 void case_stale(struct place *place)
 {
 	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
@@ -73,4 +111,5 @@ void case_stale(struct place *place)
 	REFUSED(DAT_INVALID_HANDLE, dat_pz_free(side.pz));
 	REFUSED(DAT_INVALID_HANDLE, dat_ep_free(side.ep));
 	REFUSED(DAT_INVALID_HANDLE, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	closed_meanwhile(place->name);
 }

@@ -13,9 +13,9 @@ use crate::object::find;
 use crate::pz::fields;
 use crate::ret::Result;
 use agent::{Agent, Proxy};
-use std::os::fd::IntoRawFd;
-use std::ptr;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{mem, ptr};
 
 /// A Consumer Notification Object.
 pub struct Cno {
@@ -40,16 +40,21 @@ impl Cno {
         self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the proxy agent; `None` removes it.
-    ///
-    /// The thread of the old one ends first, so that it takes no trigger of the new one.
+    /// Replaces the proxy agent; `None` removes it. After an error the old one stays. Waits for a
+    /// call of the old one that is in progress.
     fn set_agent(&self, proxy: Option<Proxy>) -> Result<()> {
-        self.dat.modify_agent(None)?;
-        self.end_agent();
-        if let Some(proxy) = proxy {
-            let new = Agent::start(&self.ia, &self.dat, proxy)?;
-            *self.agent() = Some(new);
-        }
+        let mut agent = self.agent();
+        let new = match proxy {
+            Some(proxy) => Some(Agent::start(&self.ia, &self.dat, proxy)?),
+            None => {
+                self.dat.modify_agent(None)?;
+                None
+            }
+        };
+        let old = mem::replace(&mut *agent, new);
+        // The function of the old agent may itself query the CNO or replace the agent.
+        drop(agent);
+        drop(old);
         Ok(())
     }
 
@@ -100,9 +105,8 @@ pub extern "C" fn fd_create(
         wanted(fd, 2)?;
         wanted(cno_handle, 3)?;
         let (file, dat) = ia.dat.create_cno_fd()?;
-        let file = file.into_raw_fd();
-        let cno = Cno::make(&ia, dat, Some(file))?;
-        put(fd, 2, file)?;
+        let cno = Cno::make(&ia, dat, Some(file.as_raw_fd()))?;
+        put(fd, 2, file.into_raw_fd())?;
         put(cno_handle, 3, cno.cell.handle())
     })
 }

@@ -43,13 +43,12 @@ pub struct Cr {
 }
 
 impl Cr {
-    /// Creates the handle of a request, and that of its Endpoint if the kernel has created one.
-    pub fn adopt(ia: &Arc<Ia>, mut dat: libkdapl::Cr, brings_ep: bool) -> Result<Arc<Self>> {
-        if brings_ep {
-            if let Some(ep) = dat.provided_ep()? {
-                Ep::adopt(ia, ep)?;
-            }
-        }
+    /// Creates the handle of a request, and that of its Endpoint if the kernel has created one. It
+    /// is asked for one only if `may_bring_ep`.
+    pub fn adopt(ia: &Arc<Ia>, mut dat: libkdapl::Cr, may_bring_ep: bool) -> Result<Arc<Self>> {
+        let ep = if may_bring_ep { dat.provided_ep()? } else { None };
+        let brings_ep = ep.is_some();
+        ep.map(|ep| Ep::adopt(ia, ep)).transpose()?;
         let key = dat.handle();
         ia.adopt(key, |cell| Self {
             cell,

@@ -24,17 +24,24 @@ use crate::object::{find, find_or_null};
 use crate::pz::Pz;
 use crate::ret::{Result, Ret};
 use crate::srq::Srq;
-use libkdapl::sys::{kdapl_ep_query, kdapl_sockaddr};
+use libkdapl::sys::{
+    kdapl_ep_query, kdapl_sockaddr, KDAPL_EP_FIELD_LOCAL_ADDRESS, KDAPL_EP_FIELD_REMOTE_ADDRESS,
+};
 use libkdapl::{ConnectionEvent, EpConfig, EpFields, Handle, Subtype};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Addresses of a connection, which the result of a query points to.
+struct Addresses {
+    local: Lent<kdapl_sockaddr>,
+    remote: Lent<kdapl_sockaddr>,
+}
 
 /// An Endpoint.
 pub struct Ep {
     pub cell: &'static Cell,
     pub ia: Arc<Ia>,
     pub dat: libkdapl::Ep,
-    local: Lent<kdapl_sockaddr>,
-    remote: Lent<kdapl_sockaddr>,
+    addresses: Mutex<Addresses>,
     private_data: Lent<PrivateData>,
 }
 
@@ -44,8 +51,10 @@ impl Ep {
             cell,
             ia: ia.clone(),
             dat,
-            local: Lent::new(kdapl_sockaddr::default()),
-            remote: Lent::new(kdapl_sockaddr::default()),
+            addresses: Mutex::new(Addresses {
+                local: Lent::new(kdapl_sockaddr::default()),
+                remote: Lent::new(kdapl_sockaddr::default()),
+            }),
             private_data: Lent::new(padded(&[])),
         })
     }
@@ -65,16 +74,21 @@ impl Ep {
     fn param(&self, fields: EpFields) -> Result<DAT_EP_PARAM> {
         let query = self.dat.query_fields(fields)?;
         let kdapl_ep_query { local_address, remote_address, attr, .. } = query.raw;
-        self.local.set(local_address);
-        self.remote.set(remote_address);
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if fields.contains(EpFields(KDAPL_EP_FIELD_LOCAL_ADDRESS.into())) {
+            addresses.local.set(local_address);
+        }
+        if fields.contains(EpFields(KDAPL_EP_FIELD_REMOTE_ADDRESS.into())) {
+            addresses.remote.set(remote_address);
+        }
         let handle = |key: u64| self.ia.handle_of(Handle(key));
         Ok(DAT_EP_PARAM {
             ia_handle: self.ia.handle(),
             ep_state: query.state.number(),
             comm: DAT_COMM::default(),
-            local_ia_address_ptr: self.local.address().cast(),
+            local_ia_address_ptr: addresses.local.address().cast(),
             local_port_qual: query.raw.local_port_qual,
-            remote_ia_address_ptr: self.remote.address().cast(),
+            remote_ia_address_ptr: addresses.remote.address().cast(),
             remote_port_qual: query.raw.remote_port_qual,
             pz_handle: handle(query.raw.pz),
             recv_evd_handle: handle(query.raw.recv_evd),

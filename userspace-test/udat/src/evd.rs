@@ -73,7 +73,9 @@ pub extern "C" fn create(
         let ia = find::<Ia>(ia)?;
         wanted(evd_handle, 5)?;
         let cno = find_or_null::<Cno>(cno, Subtype::INVALID_HANDLE_CNO)?;
-        let dat = ia.dat.create_evd(EvdFlags(flags), min_qlen)?;
+        // Extension events are queued with those of DTOs, whether or not this flag requests them.
+        let flags = EvdFlags(flags & !DAT_IB_EVD_EXTENSION_FLAG);
+        let dat = ia.dat.create_evd(flags, min_qlen)?;
         if let Some(cno) = cno {
             dat.modify_cno(Some(&cno.dat))?;
         }

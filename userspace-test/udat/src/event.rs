@@ -46,6 +46,7 @@ pub fn of(evd: &Evd, event: Event) -> Result<DAT_EVENT> {
                 },
             },
         ),
+        Event::Unknown { number } => (number, DAT_EVENT_DATA::default()),
     };
     Ok(DAT_EVENT {
         event_number: number,
@@ -77,13 +78,13 @@ fn request_data(
     service_point: Handle,
     conn_qual: u64,
 ) -> Result<DAT_EVENT_DATA> {
-    let (sp, conn_qual) = service::of_request(&evd.ia, service_point, conn_qual);
-    let cr = Cr::adopt(&evd.ia, cr, sp.brings_ep)?;
+    let sp = service::of_request(&evd.ia, service_point, conn_qual);
+    let cr = Cr::adopt(&evd.ia, cr, sp.may_bring_ep)?;
     Ok(DAT_EVENT_DATA {
         cr_arrival_event_data: DAT_CR_ARRIVAL_EVENT_DATA {
             sp_handle: DAT_SP_HANDLE { psp_handle: sp.handle },
             local_ia_address_ptr: evd.ia.address(),
-            conn_qual,
+            conn_qual: sp.qualifier,
             cr_handle: cr.cell.handle(),
             truncate_flag: DAT_FALSE,
         },

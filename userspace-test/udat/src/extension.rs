@@ -2,7 +2,8 @@
 //! `dat_extension_op`: the InfiniBand extensions of DAT 2.0.
 //!
 //! The arguments of an operation arrive as a C variable argument list. The macros of
-//! `dat_ib_extensions.h` define the arguments of each operation.
+//! `dat_ib_extensions.h` define the arguments of each operation; those of a macro are numbered for
+//! DAT_INVALID_PARAMETER, as those of a function are.
 
 use crate::abi::*;
 use crate::ep::Ep;
@@ -64,19 +65,18 @@ pub fn event_data(dto: &DtoEvent) -> [u64; 8] {
     words
 }
 
-/// Posts the DTO that `dto` makes of the `count` segments.
-fn post(
+/// Posts the DTO that `dto` makes of the single segment of an atomic operation. `argument` is the
+/// segment's position in the macro.
+fn post_atomic(
     handle: DAT_HANDLE,
-    (count, iov): (DAT_COUNT, *mut DAT_LMR_TRIPLET),
-    dto: impl FnOnce(&[Segment]) -> Result<Dto<'_>>,
+    (iov, argument): (*mut DAT_LMR_TRIPLET, u16),
+    dto: impl FnOnce(&Segment) -> Result<Dto<'_>>,
 ) -> Result<()> {
     let ep = find::<Ep>(handle)?;
-    with_segments(iov, count, (3, 4), |segments| Ok(ep.dat.post_dto(&dto(segments)?)?))
-}
-
-/// Returns the single segment of an atomic operation.
-fn only(segments: &[Segment]) -> Result<&Segment> {
-    segments.first().ok_or(Ret::argument(3))
+    with_segments(iov, 1, (argument, argument), |segments| match segments {
+        [only] => Ok(ep.dat.post_dto(&dto(only)?)?),
+        _ => Err(Ret::argument(argument)),
+    })
 }
 
 fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Result<()> {
@@ -85,9 +85,11 @@ fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Resul
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
     let immed_data = arguments.next() as u32;
     let flags = CompletionFlags(arguments.next() as u32);
-    post(handle, (count, iov), |segments| {
-        let remote = foreign::remote(remote, 6)?;
-        Ok(Dto::rdma_write_immed(segments, remote, immed_data, cookie, flags))
+    let ep = find::<Ep>(handle)?;
+    with_segments(iov, count, (2, 3), |segments| {
+        let remote = foreign::remote(remote, 5)?;
+        let dto = Dto::rdma_write_immed(segments, remote, immed_data, cookie, flags);
+        Ok(ep.dat.post_dto(&dto)?)
     })
 }
 
@@ -95,9 +97,9 @@ fn fetch_and_add(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Result<(
     let (add, iov) = (arguments.next(), arguments.pointer());
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
     let flags = CompletionFlags(arguments.next() as u32);
-    post(handle, (1, iov), |segments| {
-        let remote = foreign::remote(remote, 6)?;
-        Ok(Dto::fetch_and_add(add, only(segments)?, remote, cookie, flags))
+    post_atomic(handle, (iov, 3), |segment| {
+        let remote = foreign::remote(remote, 5)?;
+        Ok(Dto::fetch_and_add(add, segment, remote, cookie, flags))
     })
 }
 
@@ -106,9 +108,9 @@ fn cmp_and_swap(handle: DAT_HANDLE, arguments: &mut impl Arguments) -> Result<()
     let iov = arguments.pointer();
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
     let flags = CompletionFlags(arguments.next() as u32);
-    post(handle, (1, iov), |segments| {
-        let remote = foreign::remote(remote, 7)?;
-        Ok(Dto::cmp_and_swap(compare, swap, only(segments)?, remote, cookie, flags))
+    post_atomic(handle, (iov, 4), |segment| {
+        let remote = foreign::remote(remote, 6)?;
+        Ok(Dto::cmp_and_swap(compare, swap, segment, remote, cookie, flags))
     })
 }
 

@@ -12,7 +12,9 @@ use crate::object::{self, Noun, Object};
 use crate::origin::Origin;
 use crate::ret::{Result, Ret};
 use libkdapl::sys::kdapl_sockaddr;
-use libkdapl::{Close, DeviceInfo, Handle, IaQuery, PortInfo, Subtype, Type};
+use libkdapl::{
+    Close, DatError, DeviceInfo, Error, Handle, IaQuery, PortInfo, Subtype, Type,
+};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -44,6 +46,9 @@ impl Hasher for Fold {
 
 type Cells = HashMap<u64, &'static Cell, BuildHasherDefault<Fold>>;
 
+/// Qualifiers of the program that differ from the ports which the kernel listens at, by port.
+pub type Folded = HashMap<u64, DAT_CONN_QUAL>;
+
 /// An open IA.
 pub struct Ia {
     pub cell: &'static Cell,
@@ -57,29 +62,51 @@ pub struct Ia {
     async_evd: OnceLock<usize>,
     /// Cell of each object by the kernel's handle, or by the cell's address for an object that the
     /// kernel does not have. (The uppermost bits of the kernel's handles are set, those of an
-    /// address never are.)
-    cells: Mutex<Cells>,
+    /// address never are.) `None` after the close.
+    cells: Mutex<Option<Cells>>,
+    folded: Mutex<Folded>,
 }
 
 impl Ia {
     fn open(origin: Origin, async_qlen: i32) -> Result<Arc<Self>> {
-        let device = device_of(&origin)?;
-        let dat = libkdapl::Ia::open(&device, async_qlen)?;
-        let limits = dat.query()?;
+        let opened = device_of(&origin).and_then(|device| {
+            let dat = libkdapl::Ia::open(&device, async_qlen)?;
+            Ok((dat.query()?, dat))
+        });
+        let (limits, dat) = opened.inspect_err(|error| print_cause(&origin, error))?;
         let address = Lent::new(limits.raw.address);
         let attributes = attr::named(&limits);
         cell::make(origin.first_word, |cell| {
             let (number, async_evd) = (OnceLock::new(), OnceLock::new());
-            let cells = Mutex::new(Cells::from_iter([(dat.handle().0, cell)]));
-            let ia =
-                Self { cell, dat, origin, limits, address, attributes, number, async_evd, cells };
-            let ia = Arc::new(ia);
+            let cells = Mutex::new(Some(Cells::from_iter([(dat.handle().0, cell)])));
+            let ia = Arc::new(Self {
+                cell,
+                dat,
+                origin,
+                limits,
+                address,
+                attributes,
+                number,
+                async_evd,
+                cells,
+                folded: Mutex::default(),
+            });
             (Object::Ia(ia.clone()), ia)
         })
     }
 
-    fn cells(&self) -> MutexGuard<'_, Cells> {
+    fn cells(&self) -> MutexGuard<'_, Option<Cells>> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cell_of(&self, key: Handle) -> Option<&'static Cell> {
+        self.cells().as_ref()?.get(&key.0).copied()
+    }
+
+    /// Locks the folded qualifiers. A call that creates a service point holds the lock until the
+    /// service point has its handle, so that a request which arrives meanwhile finds it.
+    pub fn folded(&self) -> MutexGuard<'_, Folded> {
+        self.folded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the handle that the program uses for the IA.
@@ -100,16 +127,21 @@ impl Ia {
         key: Handle,
         build: impl FnOnce(&'static Cell) -> T,
     ) -> Result<Arc<T>> {
-        cell::make(self.origin.first_word, |cell| {
-            self.cells().insert(key.0, cell);
+        let (cell, object) = cell::make(self.origin.first_word, |cell| {
             let object = Arc::new(build(cell));
-            (T::wrap(object.clone()), object)
-        })
+            (T::wrap(object.clone()), (cell, object))
+        })?;
+        let Some(_) = self.cells().as_mut().map(|cells| cells.insert(key.0, cell)) else {
+            // The close, which another thread made meanwhile, has not seen the cell.
+            cell::release(cell);
+            return Err(Ret::handle(Subtype::INVALID_HANDLE_IA));
+        };
+        Ok(object)
     }
 
     /// Makes the handle of a freed object stale; `key` is the kernel's handle.
     pub fn forget(&self, key: Handle) {
-        let cell = self.cells().remove(&key.0);
+        let cell = self.cells().as_mut().and_then(|cells| cells.remove(&key.0));
         cell.into_iter().for_each(cell::release);
     }
 
@@ -118,17 +150,16 @@ impl Ia {
         if key == self.dat.handle() {
             return self.handle();
         }
-        let cell = self.cells().get(&key.0).copied();
-        cell.map_or(std::ptr::null_mut(), Cell::handle)
+        self.cell_of(key).map_or(std::ptr::null_mut(), Cell::handle)
     }
 
     /// Returns the object for the kernel's handle `key`.
     pub fn object_of<T: Noun>(&self, key: Handle) -> Option<Arc<T>> {
-        self.cells().get(&key.0).copied()?.get()
+        self.cell_of(key)?.get()
     }
 
     fn close(&self, how: Close) -> Result<()> {
-        let cells: Vec<_> = self.cells().values().copied().collect();
+        let cells: Vec<_> = self.cells().iter().flatten().map(|(_, cell)| *cell).collect();
         let objects = || cells.iter().filter_map(|cell| cell.object());
         let own = |object: &Object| matches!(object, Object::Rmr(_));
         if how == Close::Graceful && objects().any(|object| own(&object)) {
@@ -142,21 +173,22 @@ impl Ia {
             }
         }
         self.dat.close(how)?;
-        self.cells().clear();
-        cells.into_iter().for_each(cell::release);
-        cell::release(self.cell);
+        // Another thread may have created objects since.
+        let cells = self.cells().take();
+        cells.into_iter().flatten().for_each(|(_, cell)| cell::release(cell));
         Ok(())
     }
 }
 
 /// Returns the device that the options name, or the first device with an address.
-fn device_of(origin: &Origin) -> Result<String> {
+fn device_of(origin: &Origin) -> libkdapl::Result<String> {
     if !origin.options.device.is_empty() {
         return Ok(origin.options.device.clone());
     }
     let devices = libkdapl::devices()?;
     let first = devices.into_iter().find(|device| device.address.is_some());
-    let none = Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED);
+    let code = Type::PROVIDER_NOT_FOUND.code(Subtype::NAME_NOT_REGISTERED);
+    let none = Error::Dat(DatError { call: "dat_ia_open", code });
     first.map(|device| device.name).ok_or(none)
 }
 
@@ -179,11 +211,15 @@ pub fn open(
             return Err(Ret::UNSUPPORTED);
         }
     };
-    let ia = Ia::open(origin.clone(), async_qlen).inspect_err(|_| print_cause(&origin))?;
+    let ia = Ia::open(origin, async_qlen)?;
     let evd = if out_of_scope {
         OUT_OF_SCOPE
     } else {
-        Evd::adopt(&ia, ia.dat.async_evd().clone())?.cell.handle() as usize
+        let evd = Evd::adopt(&ia, ia.dat.async_evd().clone());
+        let evd = evd.inspect_err(|_| {
+            let _ = ia.close(Close::Abrupt);
+        });
+        evd?.cell.handle() as usize
     };
     // Cannot fail: no other thread has the IA yet.
     let _ = ia.async_evd.set(evd);
@@ -205,9 +241,12 @@ fn places(device: &DeviceInfo) -> Vec<String> {
 }
 
 /// Prints the cause of a failed open to the standard error output, because programs print only the
-/// code.
-fn print_cause(origin: &Origin) {
+/// code. For an unknown device that includes the known ones.
+fn print_cause(origin: &Origin, error: &Error) {
     let (name, device) = (&origin.name, &origin.options.device);
+    if error.kind() != Some(Type::PROVIDER_NOT_FOUND) {
+        return eprintln!("kdapl: {name}: {error}");
+    }
     match libkdapl::devices() {
         Err(error) => eprintln!("kdapl: {name}: {error}"),
         Ok(devices) if devices.is_empty() => eprintln!("kdapl: {name}: there is no RDMA device"),
@@ -279,6 +318,7 @@ pub fn open_query(
     origin: impl FnOnce() -> Result<Origin>,
     ia_handle: *mut DAT_IA_HANDLE,
 ) -> Result<Arc<Ia>> {
+    foreign::wanted(ia_handle, 2)?;
     let mut async_evd = ASYNC_EXISTS as DAT_EVD_HANDLE;
     open(origin, 1, &mut async_evd, ia_handle)
 }

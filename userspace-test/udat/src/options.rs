@@ -26,7 +26,7 @@ impl Options {
                 (_, "qualifiers=daplofa") => options.mapping = Mapping::Daplofa,
                 (0, device) if !device.contains('=') => options.device = device.into(),
                 (1, "0") => {}
-                (1, port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (1, port) if is_number(port) && takes_port(&options.device) => {
                     options.device = with_port(&options.device, port);
                 }
                 _ => return Err(format!("'{word}' in \"{text}\" is no parameter of an adapter")),
@@ -34,6 +34,15 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a port may follow a name: it names a device, and no port.
+fn takes_port(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/')
 }
 
 /// Adds a port to a name: before the address or network device after an `@`, if there is one.
@@ -65,7 +74,15 @@ mod tests {
 
     #[test]
     fn what_is_none_is_named() {
-        for text in ["rxe0 1 speed=fast", "rxe0 x", "rxe0 1 2", "qualifier=daplofa"] {
+        for text in [
+            "rxe0 1 speed=fast",
+            "rxe0 x",
+            "rxe0 1 2",
+            "qualifier=daplofa",
+            "strict 1",
+            "rxe0/2 1",
+            "rxe0/2@eth0 1",
+        ] {
             let word = text.split_whitespace().last().unwrap();
             assert!(Options::parse(text).unwrap_err().contains(word), "{text}");
         }

@@ -80,17 +80,21 @@ fn new_eventfd() -> Result<EventFd> {
 }
 
 impl Agent {
+    /// Starts the thread, and makes it the agent of the CNO in place of another one. After an error
+    /// the CNO has the agent that it had before.
     pub fn start(ia: &Arc<Ia>, cno: &libkdapl::Cno, proxy: Proxy) -> Result<Self> {
         let stop = Arc::new(Stop { eventfd: new_eventfd()?, requested: false.into() });
-        let triggers = new_eventfd()?;
-        cno.modify_agent(Some(triggers.as_fd()))?;
-        let watched = Watched { ia: Arc::downgrade(ia), cno: cno.clone(), triggers, proxy };
-        let ends = stop.clone();
+        let (ia, cno, triggers) = (Arc::downgrade(ia), cno.clone(), new_eventfd()?);
+        let watched = Arc::new(Watched { ia, cno, triggers, proxy });
+        let (sleeper, ends) = (watched.clone(), stop.clone());
         let thread = thread::Builder::new()
             .name("kdapl-agent".into())
-            .spawn(move || watched.run(&ends))
+            .spawn(move || sleeper.run(&ends))
             .map_err(|_| Ret::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY))?;
-        Ok(Self { proxy, stop, thread: Some(thread) })
+        // If the kernel refuses the eventfd, the drop ends the thread.
+        let agent = Self { proxy, stop, thread: Some(thread) };
+        watched.cno.modify_agent(Some(watched.triggers.as_fd()))?;
+        Ok(agent)
     }
 
     pub fn proxy(&self) -> &Proxy {

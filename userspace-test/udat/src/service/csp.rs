@@ -45,6 +45,8 @@ pub extern "C" fn create(
         if !known || !stream(comm.type_ as i32) || comm.protocol != 0 {
             return Err(Ret::of(Type::COMM_NOT_SUPPORTED));
         }
+        // A request that arrives meanwhile waits for the handle.
+        let _waits = ia.folded();
         let dat = ia.dat.create_csp(address, &evd.dat)?;
         let csp = ia.adopt(dat.handle(), |cell| {
             let address = dat.address().map_or_else(kdapl_sockaddr::default, Into::into);

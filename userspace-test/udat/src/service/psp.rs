@@ -47,8 +47,10 @@ fn listen(
     }
     let conn_qual = qualifier.map(|qualifier| ia.mapping().to_kernel(qualifier));
     let options = PspOptions { conn_qual, endpoints, backlog: None };
+    let mut folded = ia.folded();
     let dat = ia.dat.create_psp_with(&evd.dat, &options)?;
     let qualifier = qualifier.unwrap_or(dat.conn_qual());
+    super::note(&mut folded, dat.conn_qual(), qualifier);
     let brings_ep = endpoints == EpCreator::Provider;
     ia.adopt(dat.handle(), |cell| Psp { cell, ia: ia.clone(), dat, qualifier, brings_ep })
 }

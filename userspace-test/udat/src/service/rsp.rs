@@ -37,7 +37,9 @@ pub extern "C" fn create(
         let evd = find_as::<Evd>(evd, Subtype::INVALID_HANDLE_EVD_CR)?;
         wanted(rsp_handle, 5)?;
         let port = ia.mapping().to_kernel(qualifier);
+        let mut folded = ia.folded();
         let dat = ia.dat.create_rsp(port, &evd.dat, ep.as_ref().map(|ep| &ep.dat))?;
+        super::note(&mut folded, port, qualifier);
         let brings_ep = ep.is_none();
         let rsp = ia.adopt(dat.handle(), |cell| {
             let ia = ia.clone();

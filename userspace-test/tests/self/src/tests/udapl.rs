@@ -25,6 +25,7 @@ tests! {
     attributes, 60, "uDAPL: the attributes of adapter and provider promise what calls do";
     other_calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
     connect_and_transfer, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
+    requests_of_freed, 120, "uDAPL: a request whose service point was freed keeps its qualifier and its Endpoint";
     stale_handles, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
     provider_table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
     cno_agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
@@ -174,11 +175,15 @@ fn dapltest_largest_region(context: &Context) -> Result<()> {
     machine::no_objects_left(context.settings.scale)
 }
 
-/// Runs a case of `udapl-consumer`, whose exit status is 0 on success.
 fn consumer(context: &Context, case: &str) -> Result<()> {
+    consumer_over(context, Provider::Ours, case)
+}
+
+/// Runs a case of `udapl-consumer`, whose exit status is 0 on success.
+fn consumer_over(context: &Context, provider: Provider, case: &str) -> Result<()> {
     possible(context)?;
     let line = format!("udapl-consumer {case} {ADAPTER}");
-    let program = Program::start(&context.client, Provider::Ours, &line)?;
+    let program = Program::start(&context.client, provider, &line)?;
     let (status, output) = program.ends(context.patience() * 4 + Duration::from_secs(10))?;
     ensure!(status.success(), "'{line}' ended with {status}:\n{output}");
     Ok(())
@@ -198,6 +203,11 @@ fn provider_table(context: &Context) -> Result<()> {
 
 fn connect_and_transfer(context: &Context) -> Result<()> {
     consumer(context, "exchange")
+}
+
+fn requests_of_freed(context: &Context) -> Result<()> {
+    consumer_over(context, Provider::Ours, "requests")?;
+    consumer_over(context, Provider::LikeDebians, "requests")
 }
 
 fn stale_handles(context: &Context) -> Result<()> {
