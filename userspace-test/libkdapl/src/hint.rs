@@ -11,7 +11,7 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
         (Type::INVALID_HANDLE, subtype) => for_handle(subtype),
         (Type::ABORT, _) => {
             "the IA was closed, or the CNO lost its last EVD, during the call: stop waiting on it"
-        },
+        }
         (Type::CONN_QUAL_IN_USE, _) => {
             "another program listens on that connection qualifier; choose another one"
         }

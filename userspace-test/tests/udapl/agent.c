@@ -130,14 +130,17 @@ static void asking_agent(DAT_PVOID instance, DAT_EVD_HANDLE evd)
 {
 	DAT_CNO_PARAM param;
 
-	nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = 300000 }, NULL);
 	OK(dat_cno_query(asked, DAT_CNO_FIELD_ALL, &param));
 }
 
 static void *replace_agents(void *unused)
 {
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 100; i++) {
 		OK(dat_cno_modify_agent(asked, (DAT_OS_WAIT_PROXY_AGENT){ NULL, asking_agent }));
+		/* Sometimes long enough for a call to begin. */
+		nanosleep(&(struct timespec){ .tv_nsec = i % 4 * 150000 }, NULL);
+	}
 	return unused;
 }
 

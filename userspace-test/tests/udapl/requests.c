@@ -24,7 +24,7 @@ static void request(struct pair *pair)
 	CHECK(evd == pair->server.cr_evd);
 }
 
-/* Takes a request whose service point is gone. It has the qualifier and its Endpoint nevertheless. */
+/* Takes a request whose service point is gone. It still has its qualifier and its Endpoint. */
 static DAT_CR_HANDLE take(struct pair *pair, DAT_EP_HANDLE *ep)
 {
 	DAT_EVENT event = expect(pair->server.cr_evd, DAT_CONNECTION_REQUEST_EVENT);

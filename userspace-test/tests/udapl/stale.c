@@ -83,7 +83,7 @@ static void closed_meanwhile(const char *name)
 	DAT_PZ_PARAM param;
 	pthread_t thread;
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 40; i++) {
 		creator.ia = open_ia(name, DAT_TRUE);
 		creator.count = 0;
 		CHECK(pthread_create(&thread, NULL, create, NULL) == 0);

@@ -12,9 +12,7 @@ use crate::object::{self, Noun, Object};
 use crate::origin::Origin;
 use crate::ret::{Result, Ret};
 use libkdapl::sys::kdapl_sockaddr;
-use libkdapl::{
-    Close, DatError, DeviceInfo, Error, Handle, IaQuery, PortInfo, Subtype, Type,
-};
+use libkdapl::{Close, DatError, DeviceInfo, Error, Handle, IaQuery, PortInfo, Subtype, Type};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

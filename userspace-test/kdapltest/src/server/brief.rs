@@ -152,7 +152,10 @@ impl Brief {
 impl Run {
     fn new(ia: &Ia, pz: &Pz, request: &Request, served: &Served) -> Result<Self> {
         let (size, slots) = (request.message_size, request.connections.min(CONNECTIONS_MAX));
-        ensure!(size <= MESSAGE_MAX, "{size} bytes are more than {MESSAGE_MAX}: use a smaller --data");
+        ensure!(
+            size <= MESSAGE_MAX,
+            "{size} bytes are more than {MESSAGE_MAX}: use a smaller --data"
+        );
         let memory = (slots * size) as usize;
         let register = || ia.register(pz, Buffer::new(memory)?, Privileges::ALL);
         Ok(Self {

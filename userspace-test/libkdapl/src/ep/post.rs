@@ -217,10 +217,8 @@ impl Ep {
             message.event_size = size_of::<kdapl_event>() as u32;
         }
         let answer = raw::call(self.device(), call::EP_SUBMIT, &mut message);
-        let event = answer.and_then(|()| match wait {
-            Some(_) => Ok(Some((Event::decode(self.device(), &event), message.nmore))),
-            None => Ok(None),
-        });
+        let taken = || (Event::decode(self.device(), &event), message.nmore);
+        let event = answer.map(|()| wait.map(|_| taken()));
         Submitted { posted: message.posted as usize, event }
     }
 }
