@@ -2,9 +2,10 @@
 
 //! Connection requests of peers.
 //!
-//! A peer that connects again names the number that it had here, and its instance. So it keeps its
-//! address, also if this side has not noticed the end of the earlier session. A peer that has
-//! restarted has another instance, and so another address.
+//! A peer that connects again names the number that it had here, its instance, and the number of
+//! its last session, which no other peer knows. So it keeps its address, also if this side has not
+//! noticed the end of the earlier session. A peer that has restarted has another instance, and so
+//! another address.
 
 use super::{
     home::Home,
@@ -56,7 +57,7 @@ impl<S: Storage> Engine<S> {
     fn caller(&mut self, hello: &Hello) -> Option<(PeerId, Phase)> {
         let key = Key::from_raw(hello.peer);
         let known = self.peers.get(key).filter(|peer| !peer.active);
-        if let Some(peer) = known.filter(|peer| peer.instance == hello.instance) {
+        if let Some(peer) = known.filter(|peer| peer.is_client(hello)) {
             return Some((PeerId(key), peer.phase));
         }
         let key = self.peers.insert(Peer::new(false))?;
@@ -75,7 +76,7 @@ impl<S: Storage> Engine<S> {
         let Some(peer) = self.peers.get_mut(id.0) else {
             return;
         };
-        peer.secret = secret;
+        (peer.secret, peer.earlier_secret) = (secret, hello.session);
         let rail = rail_id(id, peer, 0);
         if begun.is_err() {
             home.reject(request);

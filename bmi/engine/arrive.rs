@@ -7,6 +7,7 @@
 //! their way already, so it waits for nothing that a peer or consumer may withhold.
 
 use super::{
+    credit::Class,
     error::Error,
     home::{
         Home,
@@ -61,8 +62,11 @@ impl<S: Storage> Engine<S> {
     fn receive(&mut self, home: &mut impl Home, id: RailId, bytes: &[u8]) -> Result<(), Error> {
         self.heard(id.peer);
         let header = Header::decode(bytes)?;
-        let limit = self.config.promise();
+        let now = self.now;
         let peer = self.peers.get_mut(id.peer.0).ok_or(Error::Invalid)?;
+        if peer.owes_answer(now) && !header.kind.answers_bye() {
+            return Err(Error::TimedOut);
+        }
         let rail = peer.rails.get_mut(usize::from(id.rail));
         let rail = rail.ok_or(Error::Invalid)?;
         if !rail.credits.arrive(header.kind.class(), header.returned) {
@@ -76,7 +80,8 @@ impl<S: Storage> Engine<S> {
         };
         match header.sequence.wrapping_sub(peer.next_in) {
             0 => self.process_in_order(home, message),
-            early if early < limit => self.hold(home, message),
+            // The peer cannot have sent more than the session has promised and lent.
+            early if early < peer.promise => self.hold(home, message),
             _ => Err(Error::Protocol),
         }
     }
@@ -136,6 +141,10 @@ impl<S: Storage> Engine<S> {
     }
 
     fn process(&mut self, home: &mut impl Home, message: &Message) -> Result<(), Error> {
+        let (phase, class) = (self.phase(message.peer), message.header.kind.class());
+        if class == Class::Data && phase.is_some_and(|phase| phase.has_bye()) {
+            return Err(Error::Protocol);
+        }
         match message.header.kind {
             Kind::Eager | Kind::Rts => return self.process_data(home, message),
             Kind::Unexpected => {
@@ -151,8 +160,7 @@ impl<S: Storage> Engine<S> {
             Kind::Ping => self.answer_ping(message),
             Kind::Bye | Kind::Leave | Kind::Stay => self.process_farewell(home, message),
         }
-        let (peer, class) = (message.peer, message.header.kind.class());
-        self.consume(home, peer, message.rail, class, message.source);
+        self.consume(home, message.peer, message.rail, class, message.source);
         Ok(())
     }
 

@@ -203,7 +203,7 @@ impl Credits {
         flow.owed = flow.owed.saturating_add(1).min(flow.window);
     }
 
-    /// Returns the credits that the peer can still use or gets back, and those of this side.
+    /// Returns the credits that this side may use, and those that the peer has or gets back.
     pub(crate) const fn census(&self) -> (Window, Window) {
         let ours = Window {
             data: self.data.have,

@@ -6,9 +6,9 @@
 //! messages. If the consumer waits for a message that comes after these, both sides would wait for
 //! each other. So while a receive waits, the engine returns the credits that it owes at once, and
 //! *lends* further ones, up to a limit for each rail and one for all peers. A lent credit is paid
-//! back when an arrival is taken, or forgotten when the rail closes. A peer that was lent nothing
-//! since others have all may get a credit with its next message, which is the answer to PING at the
-//! latest.
+//! back when an arrival is taken, or forgotten when the rail closes. If all loans are out, a peer
+//! may get none. It is looked at again when its next message arrives. That is its answer to PING,
+//! at the latest.
 
 use super::{
     peer::{

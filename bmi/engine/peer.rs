@@ -48,7 +48,8 @@ pub(crate) enum Phase {
     Connecting,
     /// Messages flow.
     Up,
-    /// BYE is sent, or will be: no data is sent until the peer has answered, or until this time.
+    /// BYE is sent, or will be: no data is sent until the peer has answered. At this time it is
+    /// late.
     Asked(u64),
     /// LEAVE will be sent, which agrees to the peer's BYE.
     Agreeing,
@@ -67,6 +68,11 @@ impl Phase {
     /// Returns whether control messages may be sent.
     pub(super) const fn may_send(self) -> bool {
         matches!(self, Self::Up | Self::Asked(_) | Self::Agreeing)
+    }
+
+    /// Returns whether the peer has said BYE, and this side has agreed: no data follow.
+    pub(super) const fn has_bye(self) -> bool {
+        matches!(self, Self::Agreeing | Self::Left)
     }
 }
 
@@ -172,8 +178,12 @@ pub(crate) struct Peer {
     pub(super) references: u32,
     /// Number of the session, counted on this side.
     pub(super) session: u32,
-    /// Number of the session that both sides know.
+    /// Number of the latest session that both sides know. The client proves by it that it is the
+    /// same one when it connects again.
     pub(super) secret: u64,
+    /// The number before that, with which the client has begun the latest session. It is valid,
+    /// too: the client may not have got the answer.
+    pub(super) earlier_secret: u64,
     /// The peer's instance and, if this side connects, the number of this side in the peer's table.
     pub(super) instance: u64,
     pub(super) token: u64,
@@ -219,6 +229,7 @@ impl Peer {
             references: 0,
             session: 0,
             secret: 0,
+            earlier_secret: 0,
             instance: 0,
             token: 0,
             rails: [Rail::DOWN; MAX_RAILS],
@@ -256,6 +267,18 @@ impl Peer {
             Phase::Idle | Phase::Closing => self.session.wrapping_add(1),
             _ => self.session,
         }
+    }
+
+    /// Returns whether a request for a new session comes from the peer itself.
+    pub(super) fn is_client(&self, hello: &Hello) -> bool {
+        self.instance == hello.instance
+            && hello.session != 0
+            && [self.secret, self.earlier_secret].contains(&hello.session)
+    }
+
+    /// Returns whether the peer was asked to leave, and its answer is late.
+    pub(super) fn owes_answer(&self, now: u64) -> bool {
+        matches!(self.phase, Phase::Asked(until) if until <= now)
     }
 
     /// Returns whether the peer has no operations, and nothing else to send.

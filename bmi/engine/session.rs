@@ -83,11 +83,11 @@ impl<S: Storage> Engine<S> {
         let Some(peer) = self.peers.get(id.0) else {
             return;
         };
-        let token = peer.token;
+        let (secret, token) = (peer.secret, peer.token);
         if self.begin_session(id).is_err() {
             return self.refuse_session(home, id, Error::NoMemory);
         }
-        let hello = hello(&self.config, 0, 0, token);
+        let hello = hello(&self.config, 0, secret, token);
         let Some(peer) = self.peers.get_mut(id.0) else {
             return;
         };

@@ -63,13 +63,13 @@ fn stripes(peer: &Peer, length: u64, stripe_from: u64) -> [Stripe; MAX_RAILS] {
             .checked_next_multiple_of(ALIGNMENT)
             .unwrap_or(length),
     };
-    let busiest_last = peer.rails.iter().map(|rail| rail.room_for_rdma()).max();
+    let most_room = peer.rails.iter().map(|rail| rail.room_for_rdma()).max();
     let mut stripes = [Stripe::default(); MAX_RAILS];
     let mut start = 0_u64;
     for (stripe, rail) in stripes.iter_mut().zip(&peer.rails) {
         stripe.finished = true;
         // A message of one stripe takes a rail with the most room.
-        let skip = part == length && Some(rail.room_for_rdma()) != busiest_last;
+        let skip = part == length && Some(rail.room_for_rdma()) != most_room;
         if rail.link != Link::Up || start >= length || skip {
             continue;
         }

@@ -86,6 +86,11 @@ impl Kind {
         }
     }
 
+    /// Returns whether it answers BYE.
+    pub(crate) const fn answers_bye(self) -> bool {
+        matches!(self, Self::Leave | Self::Stay)
+    }
+
     fn number(self) -> u8 {
         let index = Self::ALL.iter().position(|kind| *kind == self);
         index

@@ -47,6 +47,8 @@ pub struct World {
     memory: Vec<VecDeque<Exposure>>,
     rng: Rng,
     now: u64,
+    /// Connection whose messages arrive after all others.
+    pub slow: Option<usize>,
     /// Accesses to memory that is not exposed, each of which has broken its connection.
     pub violations: usize,
     /// Messages that were delivered, and RDMA requests.
@@ -70,6 +72,7 @@ impl World {
             memory: vec![VecDeque::new(); settings.len()],
             rng: Rng::with_seed(seed),
             now: 0,
+            slow: None,
             violations: 0,
             messages: 0,
             rdma: 0,
@@ -166,12 +169,15 @@ impl World {
 
     /// Chooses a step of a node that is not frozen.
     fn choose(&mut self) -> Option<usize> {
-        if !self.nodes.iter().any(|node| node.frozen) {
+        if self.slow.is_none() && !self.nodes.iter().any(|node| node.frozen) {
             return (!self.steps.is_empty()).then(|| self.rng.usize(..self.steps.len()));
         }
         let runnable: Vec<_> = (0..self.steps.len())
             .filter(|index| self.can_run(self.steps[*index]))
             .collect();
+        let is_slow = |index: &usize| matches!(self.steps[*index], Step::Deliver(connection, _) if Some(connection) == self.slow);
+        let (slow, fast): (Vec<_>, Vec<_>) = runnable.into_iter().partition(is_slow);
+        let runnable = if fast.is_empty() { slow } else { fast };
         (!runnable.is_empty()).then(|| runnable[self.rng.usize(..runnable.len())])
     }
 

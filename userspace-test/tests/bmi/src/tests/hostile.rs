@@ -114,6 +114,24 @@ fn the_helper_forges_valid_messages() {
 }
 
 #[test]
+fn data_after_a_bye() {
+    let mut hostile = Hostile::new();
+    // Both arrive before the server has answered the first one.
+    let bye = hostile.header(Kind::Bye);
+    let late = Header {
+        sequence: bye.sequence.wrapping_add(1),
+        ..Header::new(Kind::Unexpected)
+    };
+    let world = &mut hostile.pair.world;
+    world.forge(hostile.connection, 1, bye.encode().to_vec());
+    world.forge(hostile.connection, 1, late.encode().to_vec());
+    world.run();
+    let kept = hostile.pair.world.nodes[SERVER].take_unexpected();
+    assert!(kept.is_none(), "a message of a session that has ended");
+    hostile.expect_end();
+}
+
+#[test]
 fn malformed_messages() {
     let rts = |length, descriptors| Header {
         length,

@@ -14,6 +14,8 @@ use super::{
 use crate::{
     bmi::engine::{
         Error,
+        Header,
+        Kind,
         PeerId,
         Phase,
         Role,
@@ -184,6 +186,28 @@ fn a_message_that_was_on_its_way_survives_an_idle_session() {
         assert!(pair.result_of(SERVER, receive).1 == b"0123456789");
     }
     assert!(kept > 0, "no session ended before the receive");
+}
+
+#[test]
+fn a_peer_that_does_not_answer_bye_is_given_up() {
+    let mut pair = Pair::new(13, SMALL);
+    let connection = pair.world.established()[0];
+    pair.world.nodes[SERVER].frozen = true;
+    assert!(give_up(&mut pair, CLIENT));
+    let send = pair.send(CLIENT, 1, b"0123456789", 1);
+    for _ in 0..2 {
+        assert!(!pair.is_complete(CLIENT, send));
+        pair.world.tick(SMALL.silence / 2);
+        // It shows that it is alive.
+        let alive = Header {
+            sequence: pair.world.ends[connection][0].received,
+            ..Header::new(Kind::Credit)
+        };
+        let bytes = alive.encode().to_vec();
+        pair.world.forge(connection, 0, bytes);
+        pair.world.run();
+    }
+    assert_eq!(pair.error_of(CLIENT, send), Some(Error::TimedOut));
 }
 
 /// A client of several servers, whose home lacks an Endpoint for another connect.

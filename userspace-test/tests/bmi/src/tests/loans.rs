@@ -2,6 +2,11 @@
 
 //! Credits that a side lends to several peers.
 
+use super::pair::{
+    Pair,
+    CLIENT,
+    SERVER, //
+};
 use crate::{
     bmi::engine::{
         OpId,
@@ -110,4 +115,30 @@ fn loans_of_a_broken_connection_are_forgotten() {
     }
     let left = u32::from(SMALL.window.data) + SMALL.lend;
     assert_eq!(loans.stashed_and_lent(), (left, SMALL.lend));
+}
+
+#[test]
+fn a_session_survives_loans_beside_a_slow_rail() {
+    const MESSAGES: i32 = 100;
+    for seed in 0..20 {
+        let settings = Settings { rails: 2, ..SMALL };
+        let mut pair = Pair::new(seed, settings);
+        pair.world.slow = Some(pair.world.established()[seed as usize % 2]);
+        let last = pair.receive(SERVER, MESSAGES - 1, 5, 1);
+        pair.world.run();
+        let sends: Vec<_> = (0..MESSAGES)
+            .map(|tag| pair.send(CLIENT, tag, b"bytes", 1))
+            .collect();
+        pair.world.run();
+        let rest: Vec<_> = (0..MESSAGES - 1)
+            .map(|tag| pair.receive(SERVER, tag, 5, 1))
+            .collect();
+        pair.world.run();
+        for receive in rest.into_iter().chain([last]) {
+            assert_eq!(pair.error_of(SERVER, receive), None, "seed {seed}");
+        }
+        for send in sends {
+            assert_eq!(pair.error_of(CLIENT, send), None, "seed {seed}");
+        }
+    }
 }

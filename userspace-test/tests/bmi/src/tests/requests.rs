@@ -99,5 +99,14 @@ fn requests_that_the_server_rejects() {
     // A stranger that names the client's number gets a number of its own.
     let stranger = Hello { peer, ..hello() };
     assert!(accepts(&mut pair, &stranger.encode()));
+    // So does one that knows the client's instance, but no number of a session.
+    for session in [0, 7] {
+        let thief = Hello {
+            instance,
+            session,
+            ..stranger
+        };
+        assert!(accepts(&mut pair, &thief.encode()));
+    }
     pair.transfer(CLIENT, 1, 1000, (1, 1));
 }
