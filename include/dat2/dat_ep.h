@@ -123,7 +123,7 @@ dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state, DAT_BOOLEAN *recv_idle,
 /**
  * dat_ep_recv_query() - Query the receive buffers that an Endpoint has
  * @ep: the Endpoint
- * @allocated: out: receives that are posted, or have completed without that their event was taken
+ * @allocated: out: receives that are posted, or have completed and whose event was not taken
  * @span: out: number of messages from the oldest to the newest of them; may be NULL
  *
  * Errors:

@@ -93,9 +93,9 @@ impl Slot {
     }
 }
 
-/// Returns the errno of a refusal. A connection that is ending refuses by its state, and a device
-/// that was removed lacks resources: the block layer tries again until the event of the end has
-/// come, or the recovery has stopped the queues.
+/// Converts the error of a refused post. INVALID_STATE: the connection is ending. A lack of
+/// resources: memory is short, or the device was removed. The block layer retries after both, until
+/// the recovery stops the queue.
 fn errno(error: kdat::Error) -> Error {
     match error.kind() {
         kind::INVALID_STATE => EAGAIN,

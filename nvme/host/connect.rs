@@ -32,6 +32,7 @@ use kdat::{
     Streams, //
 };
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     sync::{
         aref::ARef,
@@ -61,6 +62,13 @@ fn errno(number: u32) -> Error {
     Error::from_errno(-(number as i32))
 }
 
+/// Returns the largest number of segments of a capsule, of `most` that a device allows. Its memory
+/// may be pages that are apart, since all capsules of a queue are allocated at once.
+fn capsule_segments(capsule: usize, most: u32) -> i32 {
+    let pages = capsule.div_ceil(PAGE_SIZE).saturating_add(1);
+    pages.min(most as usize) as i32
+}
+
 /// Attributes of an Endpoint whose peer reads from this host.
 fn attributes(size: Size, device: &Device) -> EpAttr {
     let depth = i32::from(size.depth);
@@ -68,7 +76,7 @@ fn attributes(size: Size, device: &Device) -> EpAttr {
         max_recv_dtos: depth,
         max_request_dtos: REQUESTS * depth,
         max_recv_iov: 1,
-        max_request_iov: 1,
+        max_request_iov: capsule_segments(size.capsule, device.segments),
         max_rdma_read_in: device.reads,
         max_rdma_read_out: 0,
         ..EpAttr::default()

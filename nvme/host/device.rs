@@ -22,6 +22,8 @@ pub(crate) struct Device {
     pub(crate) ia: Ia,
     /// Largest number of pages of a registration.
     pub(crate) fmr_pages: u32,
+    /// Largest number of segments of a message.
+    pub(crate) segments: u32,
     /// Largest number of RDMA reads that a controller may have outstanding on a queue.
     pub(crate) reads: i32,
 }
@@ -36,6 +38,7 @@ impl Device {
             pz: ia.create_pz()?,
             ia,
             fmr_pages: pages.clamp(2, MAX_PAGES + 1),
+            segments: limits.segments.max(1),
             reads: limits.reads_in.try_into().unwrap_or(i32::MAX),
         };
         Ok(Arc::new(device, GFP_KERNEL)?)

@@ -7,8 +7,8 @@
 //! ```text
 //!   submit()      register the data, send the capsule
 //!   sent()        the capsule's buffer is back
-//!   answered()    the response has come; its message has ended the registration, or a request does
-//!   invalidated() that request is carried out
+//!   answered()    the response has come. It has invalidated the key, or invalidate() is posted
+//!   invalidated() the invalidation has completed
 //!
 //!   The request is completed after the send and the response, when no registration is left.
 //! ```

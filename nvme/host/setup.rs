@@ -39,8 +39,8 @@ const MAX_IN_CAPSULE: usize = 4096;
 pub(crate) struct Host {
     addresses: Addresses,
     queues: KVec<Arc<Queue>>,
-    /// Adapter of the present connections. The lock keeps nvme_start_ctrl(), which lets requests
-    /// reach the I/O queues again, out of the end of these queues.
+    /// Adapter of the present connections. Its lock excludes nvme_start_ctrl() and close_io() from
+    /// each other: the first unquiesces the I/O queues, the second needs them quiesced.
     device: Pin<KBox<Mutex<Option<Arc<Device>>>>>,
 }
 

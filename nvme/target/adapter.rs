@@ -20,9 +20,6 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Segments of a receive: the command, and in-capsule data.
-const RECEIVE_SEGMENTS: i32 = 2;
-
 /// Largest number of RDMA reads that a queue starts at a time.
 const READS: u32 = 16;
 
@@ -71,14 +68,19 @@ impl Adapter {
         slots::requests(depths.responses, self.largest(), most)
     }
 
-    /// Returns the attributes of a queue's Endpoint.
-    pub(crate) fn attributes(&self, depths: Depths, requests: u32) -> EpAttr {
+    /// Returns the attributes of the Endpoint of a queue. A receive is a command, and `inline` bytes
+    /// of in-capsule data, whose memory may be pages that are apart.
+    pub(crate) fn attributes(&self, depths: Depths, requests: u32, inline: usize) -> EpAttr {
         let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
         let segments = count(self.segments());
         EpAttr {
             max_recv_dtos: depths.commands.into(),
             max_request_dtos: count(requests),
-            max_recv_iov: RECEIVE_SEGMENTS,
+            max_recv_iov: count(
+                self.limits
+                    .segments
+                    .min(1 + inline.div_ceil(PAGE_SIZE) as u32),
+            ),
             max_request_iov: 1,
             max_rdma_read_iov: segments,
             max_rdma_write_iov: segments,

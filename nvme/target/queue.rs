@@ -127,8 +127,9 @@ impl Queue {
         qid: u16,
     ) -> Result<(Arc<Self>, Depths), Reject> {
         let requests = adapter.requests(depths).ok_or(Reject::NoResources)?;
-        let made = Self::new(port, adapter, depths, requests).and_then(|queue| {
-            let started = queue.start(depths, requests, qid);
+        let inline = if qid == 0 { 0 } else { port.settings.inline };
+        let made = Self::new(port, adapter, depths, (requests, inline)).and_then(|queue| {
+            let started = queue.start(depths, requests, inline);
             match started {
                 Ok(()) => Ok((queue, depths)),
                 Err(error) => {
@@ -148,14 +149,14 @@ impl Queue {
         port: &Arc<Port>,
         adapter: &Arc<Adapter>,
         depths: Depths,
-        requests: u32,
+        (requests, inline): (u32, usize),
     ) -> Result<Arc<Self>> {
         // Responses without a reservation have requests of their own.
         let requests = requests + u32::from(depths.commands);
         let events = u32::from(depths.commands) + requests + CONNECTION_EVENTS;
         let streams = Streams::DTO | Streams::CONNECTION;
         let evd = adapter.ia.create_evd(streams, events)?;
-        let attributes = adapter.attributes(depths, requests);
+        let attributes = adapter.attributes(depths, requests, inline);
         let ep = adapter.pz.create_ep((&evd).into(), Some(&attributes))?;
         Arc::pin_init(
             try_pin_init!(Self {
@@ -175,9 +176,9 @@ impl Queue {
     }
 
     /// Posts the receives, and starts to handle events.
-    fn start(self: &Arc<Self>, depths: Depths, requests: u32, qid: u16) -> Result {
+    fn start(self: &Arc<Self>, depths: Depths, requests: u32, inline: usize) -> Result {
         Queues::add(self)?;
-        self.post_receives(depths, qid)?;
+        self.post_receives(depths, inline)?;
         let pz = &self.adapter.pz;
         let responses = pz.buffers(usize::from(depths.commands) * 2, COMPLETION_SIZE)?;
         let mut idle = KVec::with_capacity(responses.len(), GFP_KERNEL)?;
@@ -199,12 +200,8 @@ impl Queue {
         }
     }
 
-    fn post_receives(&self, depths: Depths, qid: u16) -> Result {
+    fn post_receives(&self, depths: Depths, inline: usize) -> Result {
         let (pz, depth) = (&self.adapter.pz, usize::from(depths.commands));
-        let inline = match qid {
-            0 => 0,
-            _ => self.port.settings.inline,
-        };
         let mut data = match inline {
             0 => KVec::new(),
             _ => pz.buffers(depth, inline)?,

@@ -123,17 +123,26 @@ impl Server {
     /// Finds the data of a command, and executes it as soon as there are requests for it.
     fn prepare(&mut self, mut started: Started) {
         if let Err(status) = self.describe(&mut started) {
-            let reserved = self.slots.reserve(1);
-            started.reserve(reserved.into());
-            return started.complete(status);
+            return self.refuse(started, status);
         }
         let needed = started.transfers().saturating_add(1);
-        started.reserve(needed);
-        if !self.waiting.is_empty() || !self.slots.reserve(needed) {
-            let _ = self.waiting.push(started, GFP_KERNEL);
-            return;
+        if self.waiting.is_empty() && self.slots.reserve(needed) {
+            started.reserve(needed);
+            return self.run(started);
         }
-        self.run(started);
+        if self.waiting.reserve(1, GFP_KERNEL).is_err() {
+            return self.refuse(started, Status::INTERNAL);
+        }
+        started.reserve(needed);
+        // There is room.
+        let _ = self.waiting.push_within_capacity(started);
+    }
+
+    /// Answers a command with a status, without executing it.
+    fn refuse(&mut self, mut started: Started, status: Status) {
+        let reserved = self.slots.reserve(1);
+        started.reserve(reserved.into());
+        started.complete(status);
     }
 
     /// Gives a command the memory that its descriptor asks for.

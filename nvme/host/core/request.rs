@@ -181,8 +181,8 @@ impl Request {
 
     /// Completes the request with the response of the controller.
     ///
-    /// If fault injection asks for a time-out, the response counts as lost, and the right is left
-    /// to the cancellation.
+    /// Fault injection may ask to lose the response. Then the request stays started, and its
+    /// time-out completes it.
     pub(crate) fn complete(self, answer: Answer) {
         let rq = self.rq.as_ptr();
         // SAFETY: The request is valid, as in `pdu`.

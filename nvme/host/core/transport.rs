@@ -44,7 +44,8 @@ pub(crate) trait Transport: Sized + Send + Sync + 'static {
     fn tear_down(ctrl: &Controller<Self>);
 
     /// Ends the connection of a queue. When it has returned, the device accesses no memory of its
-    /// requests, and the transport has dropped each [`Request`]. Context: process; sleeps.
+    /// requests, and the transport has dropped each [`Request`]. Returns at once if another thread
+    /// ends the connection already. Context: process; sleeps.
     fn stop(&self, queue: usize);
 
     /// Returns whether the controller has accepted the queue.
