@@ -68,11 +68,12 @@ impl Adapter {
         slots::requests(depths.responses, self.largest(), most)
     }
 
-    /// Returns the attributes of the Endpoint of a queue. A receive is a command, and `inline` bytes
-    /// of in-capsule data, whose memory may be pages that are apart.
+    /// Returns the attributes of the Endpoint of a queue. A receive is a command, and `inline`
+    /// bytes of in-capsule data, whose memory may be pages that are apart.
     pub(crate) fn attributes(&self, depths: Depths, requests: u32, inline: usize) -> EpAttr {
         let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
         let segments = count(self.segments());
+        let pages = inline.div_ceil(PAGE_SIZE) as u32;
         EpAttr {
             max_recv_dtos: depths.commands.into(),
             max_request_dtos: count(requests),
