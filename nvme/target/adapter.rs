@@ -77,11 +77,7 @@ impl Adapter {
         EpAttr {
             max_recv_dtos: depths.commands.into(),
             max_request_dtos: count(requests),
-            max_recv_iov: count(
-                self.limits
-                    .segments
-                    .min(1 + inline.div_ceil(PAGE_SIZE) as u32),
-            ),
+            max_recv_iov: count(self.limits.segments.min(1 + pages)),
             max_request_iov: 1,
             max_rdma_read_iov: segments,
             max_rdma_write_iov: segments,
