@@ -92,25 +92,22 @@ impl ConnectRequest {
         bytes
     }
 
-    /// Returns the depths of the target's queue. A host may have more receives than the target has
-    /// use for.
+    /// Returns the depths of the target's queue.
     ///
     /// # Errors
     ///
-    /// Status of the reject if they are 0, or if the host may send too many commands.
+    /// Status of the reject if they are 0 or too large.
     pub(crate) fn depths(&self) -> Result<Depths, Reject> {
         let most = match self.qid {
             0 => ADMIN_DEPTH,
             _ => MAX_DEPTH,
         };
         let commands = self.host_last_send.checked_add(1);
-        let commands = commands.filter(|depth| *depth <= most);
+        let responses = Some(self.host_receives);
+        let at_most = |depth: Option<u16>| depth.filter(|depth| (1..=most).contains(depth));
         Ok(Depths {
-            commands: commands.ok_or(Reject::InvalidSends)?,
-            responses: match self.host_receives {
-                0 => return Err(Reject::InvalidReceives),
-                depth => depth.min(most),
-            },
+            commands: at_most(commands).ok_or(Reject::InvalidSends)?,
+            responses: at_most(responses).ok_or(Reject::InvalidReceives)?,
         })
     }
 }

@@ -61,11 +61,11 @@ fn depths_have_limits() {
     };
     assert_eq!(depths(0, 32, 31), good(32, 32));
     assert_eq!(depths(0, 32, 32), Err(Reject::InvalidSends));
-    assert_eq!(depths(0, 33, 31), good(32, 32));
+    assert_eq!(depths(0, 33, 31), Err(Reject::InvalidReceives));
     assert_eq!(depths(1, 256, 255), good(256, 256));
     assert_eq!(depths(1, 1, 0), good(1, 1));
     assert_eq!(depths(1, 256, 256), Err(Reject::InvalidSends));
-    assert_eq!(depths(1, u16::MAX, 255), good(256, 256));
+    assert_eq!(depths(1, 257, 255), Err(Reject::InvalidReceives));
     assert_eq!(depths(1, 0, 127), Err(Reject::InvalidReceives));
     assert_eq!(depths(1, 128, u16::MAX), Err(Reject::InvalidSends));
 }
