@@ -16,6 +16,7 @@ mod address;
 mod controller;
 mod create;
 mod life;
+mod noio;
 mod ops;
 mod request;
 mod tags;

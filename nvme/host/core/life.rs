@@ -4,6 +4,7 @@
 
 use super::{
     create,
+    noio::without_io,
     Controller,
     Transport, //
 };
@@ -48,14 +49,9 @@ unsafe extern "C" fn free_ctrl<T: Transport>(ctrl: *mut bindings::nvme_ctrl) {
 ///
 /// `ctrl` is that of a `Controller<T>`.
 unsafe extern "C" fn submit_async_event<T: Transport>(ctrl: *mut bindings::nvme_ctrl) {
-    // SAFETY: By the safety requirement. The other two calls change a flag of the running task, and
-    // restore it: memory that is freed by a write to this disk would wait for the lock that is held
-    // while a command is posted.
-    unsafe {
-        let flags = bindings::kdapl_nvme_noio_save();
-        T::submit_async_event(Controller::from_raw(ctrl));
-        bindings::kdapl_nvme_noio_restore(flags);
-    }
+    // SAFETY: By the safety requirement.
+    let this = unsafe { Controller::from_raw(ctrl) };
+    without_io(|| T::submit_async_event(this));
 }
 
 /// # Safety

@@ -3,6 +3,7 @@
 //! `struct blk_mq_ops` of the tag sets.
 
 use super::{
+    noio::without_io,
     request::{
         self,
         Pdu,
@@ -108,14 +109,7 @@ unsafe extern "C" fn queue_rq<T: Transport, const ADMIN: bool>(
     };
     // SAFETY: The block layer has passed the request, and its command was set up.
     let request = unsafe { Request::start(rq) };
-    // SAFETY: The two calls change a flag of the running task, and restore it.
-    let submitted = unsafe {
-        let flags = bindings::kdapl_nvme_noio_save();
-        let submitted = ctrl.transport().submit(queue, request);
-        bindings::kdapl_nvme_noio_restore(flags);
-        submitted
-    };
-    match submitted {
+    match without_io(|| ctrl.transport().submit(queue, request)) {
         Ok(()) => {}
         Err(Refused::Busy(request)) => return request.retry_later(),
         Err(Refused::Ended(request)) if is_being_stopped(ctrl, &request) => {

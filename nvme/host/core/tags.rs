@@ -7,6 +7,7 @@
 
 use super::{
     controller::Outcome,
+    noio::without_io,
     request,
     request::Pdu,
     Controller,
@@ -68,13 +69,8 @@ impl<T: Transport> Controller<T> {
     /// Starts the background work of a live controller: keep-alive, scan, asynchronous events. Its
     /// allocations do not wait for I/O of the disk, whose recovery may wait for this call.
     pub(crate) fn start(&self) {
-        // SAFETY: The controller was added, and its admin tag set exists. The restore gets the
-        // flags of the save.
-        unsafe {
-            let flags = bindings::kdapl_nvme_noio_save();
-            bindings::nvme_start_ctrl(self.raw());
-            bindings::kdapl_nvme_noio_restore(flags);
-        }
+        // SAFETY: The controller was added, and its admin tag set exists.
+        without_io(|| unsafe { bindings::nvme_start_ctrl(self.raw()) });
     }
 
     pub(super) fn alloc_admin_tags(&self) -> Result {
