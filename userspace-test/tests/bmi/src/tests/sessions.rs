@@ -197,6 +197,24 @@ fn a_connection_that_the_server_has_not_missed_is_replaced() {
 }
 
 #[test]
+fn a_client_that_has_missed_an_answer_keeps_its_number() {
+    for steps in 0..40 {
+        let mut pair = Pair::new(14, SMALL);
+        pair.world.break_connection(0);
+        pair.world.run();
+        pair.unexpected(CLIENT, 1, b"may be lost");
+        pair.world.run_some(steps);
+        for connection in 0..pair.world.ends.len() {
+            pair.world.break_connection(connection);
+        }
+        pair.world.run();
+        pair.take();
+        let _ = pair.world.nodes[SERVER].take_unexpected();
+        assert_eq!(pair.introduce(), pair.peers[SERVER], "after {steps} steps");
+    }
+}
+
+#[test]
 fn a_client_that_has_restarted_is_another_peer() {
     let mut pair = Pair::new(5, SMALL);
     let served = pair.receive(SERVER, 3, 10, 1);
