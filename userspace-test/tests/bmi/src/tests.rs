@@ -16,6 +16,7 @@ mod pair;
 mod parts;
 mod random;
 mod receives;
+mod reconnections;
 mod requests;
 mod sessions;
 mod shortage;
