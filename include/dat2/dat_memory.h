@@ -56,12 +56,13 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_free(DAT_PZ_HANDLE pz);
  * @pz: Protection Zone
  * @privileges: a mask of DAT_MEM_PRIV_FLAGS; local reads are always allowed, and no privilege
  *              implies local writes
- * @va_type: DAT_VA_TYPE_VA
+ * @va_type: DAT_VA_TYPE_VA: segments have the addresses of the process. DAT_VA_TYPE_ZB: they count
+ *           from 0 on; then the memory begins at a page boundary
  * @lmr: out: the LMR
  * @lmr_context: out: number for the segments of this side; may be NULL
  * @rmr_context: out: number for the peer's segments; may be NULL
  * @registered_size: out: length of the registration; may be NULL
- * @registered_address: out: its address; may be NULL
+ * @registered_address: out: address of the first byte in segments; may be NULL
  *
  * The pages are pinned, and count against RLIMIT_MEMLOCK. Memory that is unmapped stays pinned, and
  * transfers go on to reach the old pages.
@@ -69,10 +70,13 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_free(DAT_PZ_HANDLE pz);
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA, DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR): an
  *   object
- * * DAT_MODEL_NOT_SUPPORTED: @mem_type or @va_type; or remote atomic operations on a device without
+ * * DAT_MODEL_NOT_SUPPORTED: @mem_type or @va_type; remote atomic operations on a device without; or
+ *   a driver that has no zero-based memory (zb_supported in DAT_IA_ATTR)
  * * DAT_LENGTH_ERROR: @length is 0, or above that of the other LMR, or more than the device takes
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): unknown privileges
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): a part is not mapped, or not writable
+ * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): zero-based memory that does not begin at a
+ *   page boundary
  * * DAT_PRIVILEGES_VIOLATION: RLIMIT_MEMLOCK is 0
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): above RLIMIT_MEMLOCK, no memory, or a limit
  *   of the user

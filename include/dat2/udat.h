@@ -37,7 +37,7 @@
  * A child of fork(2) cannot use its parent's objects, and may open an IA of its own.
  *
  * Not supported are several paths of a connection, RMRs of one Endpoint (dat_rmr_create_for_ep),
- * zero-based addresses, datagrams, and collective operations: these calls return
+ * zero-based addresses of RMRs, datagrams, and collective operations: these calls return
  * DAT_MODEL_NOT_SUPPORTED or DAT_NOT_IMPLEMENTED.
  *
  * Files:

@@ -75,11 +75,24 @@ use kernel::{
     sync::Mutex, //
 };
 
+/// Arguments of `dat_lmr_create` other than handles.
+#[derive(Clone, Copy)]
+pub(crate) struct ProcessArguments {
+    /// Start of the memory in the process.
+    pub(crate) start: u64,
+    /// Length in bytes.
+    pub(crate) length: u64,
+    /// `DAT_MEM_PRIV_FLAGS`.
+    pub(crate) privileges: u32,
+    /// Whether addresses in segments begin at 0, in place of `start`.
+    pub(crate) zero_based: bool,
+}
+
 /// Arguments and results of creating an LMR.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Param {
     pub(crate) pz: u64,
-    /// Start address in the consumer's memory.
+    /// Address of the first byte in segments.
     pub(crate) address: u64,
     /// Length in bytes.
     pub(crate) length: u64,
@@ -90,7 +103,7 @@ pub(crate) struct Param {
     pub(crate) rmr_context: u32,
 }
 
-/// Memory as a kernel consumer describes it, for queries only.
+/// Memory as the consumer describes it, for queries only.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Description {
     /// `DAT_MEM_TYPE`.
@@ -99,6 +112,17 @@ pub(crate) struct Description {
     pub(crate) region: [u64; 2],
     /// Whether addresses begin at 0.
     pub(crate) zero_based: bool,
+}
+
+impl Description {
+    /// Describes memory of a process from `start` on.
+    const fn of_process(start: u64, zero_based: bool) -> Self {
+        Self {
+            mem_type: 0,
+            region: [start, 0],
+            zero_based,
+        }
+    }
 }
 
 /// Local Memory Region.
@@ -120,10 +144,11 @@ pub(crate) struct Lmr {
 
 /// MR of an LMR.
 enum MrKind {
-    /// Over the memory of a process, which has this address space.
+    /// Over the memory of a process, which has this address space and the memory at `start`.
     Process {
         _mr: Mr,
         space: AddressSpace,
+        start: u64,
     },
     Kernel {
         _region: Arc<FastMr>,
@@ -159,25 +184,32 @@ impl Lmr {
     /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
     /// * INVALID_PARAMETER (privileges) for undefined privileges;
     /// * MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
-    ///   support them, and for all memory of processes if the driver is not trusted with it;
-    /// * INVALID_ADDRESS if a part of the range is not mapped, or is not writable as requested;
+    ///   support them, for zero-based memory if the driver does not, and for all memory of processes
+    ///   if the driver is not trusted with it;
+    /// * INVALID_ADDRESS (malformed) if a part of the range is not mapped, or is not writable as
+    ///   requested; (unsupported) if the memory is zero-based and does not begin at a page boundary;
     /// * INSUFFICIENT_RESOURCES above the process's limit or the machine's memory.
     pub(super) fn create(
         ia: &IaBase,
         regions: &Arc<Objects<Self>>,
         pz: InUse<Pz>,
-        address: u64,
-        length: u64,
-        privileges: u32,
+        arguments: &ProcessArguments,
     ) -> DatResult<(u64, Param)> {
-        check_range(ia.attr(), address, length)?;
+        let &ProcessArguments {
+            start,
+            length,
+            privileges,
+            zero_based,
+        } = arguments;
+        check_range(ia.attr(), start, length)?;
         let access = access(privileges)?;
         let has_atomics = ia.attr().extensions.has_atomics();
         if privileges & privilege::REMOTE_ATOMIC != 0 && !has_atomics {
             return Err(Kind::ModelNotSupported.into());
         }
         let space = AddressSpace::current().ok_or(Kind::ModelNotSupported)?;
-        let mr = Mr::register_user(pz.pd()?, address, length, access)
+        let address = if zero_based { 0 } else { start };
+        let mr = Mr::register_user(pz.pd()?, start, length, address, access)
             .map_err(registration_error)?
             .ok_or(Kind::ModelNotSupported)?;
         let param = Param {
@@ -185,11 +217,15 @@ impl Lmr {
             address,
             length,
             privileges,
-            description: Description::default(),
+            description: Description::of_process(start, zero_based),
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        let registration = MrKind::Process { _mr: mr, space };
+        let registration = MrKind::Process {
+            _mr: mr,
+            space,
+            start,
+        };
         Self::build(regions, param, pz, Some(registration), Memory::Registered)
     }
 
@@ -343,11 +379,12 @@ impl Drop for Backing {
 }
 
 impl Backing {
-    /// Returns whether the memory is at the same addresses in the calling process.
-    fn is_of_caller(&self) -> bool {
+    /// Returns the start of the memory in the calling process; `None` if that has not created the
+    /// LMR, and for memory of the kernel.
+    fn start_in_caller(&self) -> Option<u64> {
         match &self.registration {
-            Some(MrKind::Process { space, .. }) => space.is_current(),
-            Some(MrKind::Kernel { .. }) | None => true,
+            Some(MrKind::Process { space, start, .. }) if space.is_current() => Some(*start),
+            _ => None,
         }
     }
 

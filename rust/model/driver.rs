@@ -42,6 +42,11 @@ pub(crate) struct DriverProperties {
     ///
     /// Where this is false, a peer can reach all memory of the machine through any connection.
     pub(crate) checks_peers: bool,
+    /// The driver registers the memory of a process at any address that has the same offset in its
+    /// page as the memory: also zero-based.
+    ///
+    /// Another driver addresses the region by the address in the process.
+    pub(crate) rebases_user_regions: bool,
     /// The driver registers a region for fast registration at any address that has the same offset
     /// in its page as the memory.
     ///
@@ -63,7 +68,8 @@ pub(crate) struct DriverProperties {
     /// The driver answers an RDMA read of no bytes correctly, also while it sends.
     pub(crate) answers_empty_reads: bool,
     /// Requests may be unsignalled: the driver completes requests in the order of their posts, has
-    /// released their memory then, and reports none as flushed that has succeeded.
+    /// released their memory then, and reports none as flushed that has succeeded. `docs/drivers.md`
+    /// has the reason for each driver.
     pub(crate) allows_unsignalled: bool,
     /// A receive from a shared receive queue never completes if its connection ends amid the
     /// message. Receives are taken in the order of their posts.
@@ -98,6 +104,7 @@ impl DriverProperties {
     const UNKNOWN: Self = Self {
         registers_user_memory: false,
         checks_peers: false,
+        rebases_user_regions: false,
         rebases_fast_regions: false,
         sleeps_to_map: true,
         max_region_pages: ANY,
@@ -117,6 +124,7 @@ impl DriverProperties {
     const TRUSTED: Self = Self {
         registers_user_memory: true,
         checks_peers: true,
+        rebases_user_regions: true,
         rebases_fast_regions: true,
         sleeps_to_map: false,
         max_region_pages: ANY,
@@ -149,6 +157,12 @@ impl DriverProperties {
         ..Self::TRUSTED
     };
 
+    const PVRDMA: Self = Self {
+        // `pvrdma_reg_user_mr()` passes `start` to the device.
+        rebases_user_regions: false,
+        ..Self::TRUSTED
+    };
+
     const OCRDMA: Self = Self {
         // `ocrdma_build_reg()` takes the address for that of the device.
         rebases_fast_regions: false,
@@ -170,6 +184,8 @@ impl DriverProperties {
 
     const SIW: Self = Self {
         checks_peers: false,
+        // `siw_reg_user_mr()` ignores `rnic_va`.
+        rebases_user_regions: false,
         // As for `IONIC`: a header, then 8 bytes for each 512 pages.
         max_region_pages: 1 << 27,
         // `siw_activate_tx()` leaves the length of the last request in the answer.
@@ -181,6 +197,8 @@ impl DriverProperties {
 
     const HFI1: Self = Self {
         checks_peers: false,
+        // `rvt_lkey_ok()` takes the address of a local segment for one in the process.
+        rebases_user_regions: false,
         // As for `IONIC`: a header, then 8 bytes for each 256 pages.
         max_region_pages: 1 << 26,
         allows_unsignalled: true,
@@ -219,10 +237,8 @@ impl DriverProperties {
     pub(crate) const fn from_id(id: u32) -> Self {
         match id {
             id::MLX5 | id::MLX4 => Self::MLX,
-            // These do not allow unsignalled requests. At the end of a connection all of them but
-            // cxgb4 and erdma report requests as flushed that have completed: those after the last
-            // one that the device has reported.
-            id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA => Self::TRUSTED,
+            id::CXGB4 | id::BNXT_RE => Self::TRUSTED,
+            id::VMW_PVRDMA => Self::PVRDMA,
             id::ERDMA => Self::ERDMA,
             id::QEDR => Self::QEDR,
             id::IONIC => Self::IONIC,

@@ -18,6 +18,7 @@ use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
     impl_flags,
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc,
     task::might_sleep, //
@@ -61,8 +62,9 @@ unsafe impl Send for Mr {}
 unsafe impl Sync for Mr {}
 
 impl Mr {
-    /// Pins and registers `length` bytes of the calling process's memory from `start` on. Returns
-    /// `None` if the driver is not known to register memory of processes for a kernel caller.
+    /// Pins and registers `length` bytes of the calling process's memory from `start` on. Segments
+    /// address the region from `address` on. Returns `None` if the driver is not known to register
+    /// memory of processes for a kernel caller, or at an address other than `start`.
     ///
     /// The pages are charged to the `RLIMIT_MEMLOCK` of the process, and to its user. They stay
     /// pinned until the drop, even if the process unmaps them.
@@ -73,11 +75,13 @@ impl Mr {
     ///
     /// `EFAULT` if part of the range is not mapped or not writable as required, `ENOMEM` above the
     /// limit of the process or the machine's memory, `EAGAIN` above a limit of the user, `EINVAL`
-    /// or `E2BIG` for an impossible length, any other error of the driver.
+    /// or `E2BIG` for an impossible length, `ERANGE` if `address` has not the same offset in
+    /// its page as `start`, any other error of the driver.
     pub(crate) fn register_user(
         pd: Arc<Pd>,
         start: u64,
         length: u64,
+        address: u64,
         access: Access,
     ) -> Result<Option<Self>> {
         might_sleep();
@@ -85,6 +89,12 @@ impl Mr {
         if !driver.registers_user_memory {
             pd.device().warn_of_memory();
             return Ok(None);
+        }
+        if address != start && !driver.rebases_user_regions {
+            return Ok(None);
+        }
+        if (address ^ start) % PAGE_SIZE as u64 != 0 {
+            return Err(ERANGE);
         }
         let pages = may_pin(start, length)?;
         if !driver.can_register(pages) {
@@ -96,7 +106,13 @@ impl Mr {
         // the memory. The driver does not need the user data that this call lacks:
         // `registers_user_memory` says so.
         let raw = unsafe {
-            bindings::ib_reg_user_mr(pd.as_ptr(), start, length, start, u32::from(access) as i32)
+            bindings::ib_reg_user_mr(
+                pd.as_ptr(),
+                start,
+                length,
+                address,
+                u32::from(access) as i32,
+            )
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // INVARIANT: The region was just registered.

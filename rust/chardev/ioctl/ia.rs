@@ -113,7 +113,6 @@ pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> CallRe
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> CallResult {
-    zero(message.pad)?;
     let ia = client.ia()?;
     let attr = ia.attr();
     let (connect, accept, reject) = attr.max_private_data;
@@ -150,7 +149,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
         abi_version: uapi::KDAPL_ABI_VERSION,
         dto_size: size_of::<uapi::kdapl_dto>() as u32,
         event_size: size_of::<uapi::kdapl_event>() as u32,
-        pad: 0,
+        zb_supported: attr.zb_supported.into(),
         max_srqs: attr.max_srqs,
         max_recv_per_srq: attr.max_recv_per_srq,
         max_iov_segments_per_srq: attr.max_srq_iov,

@@ -9,7 +9,10 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::{
-        lmr::Lmr,
+        lmr::{
+            Lmr,
+            ProcessArguments, //
+        },
         prelude::*,
         pz::Pz, //
     },
@@ -28,15 +31,18 @@ pub(super) fn pz_free(client: &Client, message: &mut uapi::kdapl_handle) -> Call
 
 fn create_lmr(client: &Client, message: &mut uapi::kdapl_lmr_create) -> DatResult {
     let ia = client.ia()?;
-    if message.mem_type != 0 || message.va_type != 0 {
-        return Err(Kind::ModelNotSupported.into());
-    }
-    let (handle, param) = ia.create_lmr(
-        message.pz,
-        message.address,
-        message.length,
-        message.privileges,
-    )?;
+    let zero_based = match (message.mem_type, message.va_type) {
+        (0, uapi::KDAPL_VA_TYPE_VA) => false,
+        (0, uapi::KDAPL_VA_TYPE_ZB) => true,
+        _ => return Err(Kind::ModelNotSupported.into()),
+    };
+    let arguments = ProcessArguments {
+        start: message.address,
+        length: message.length,
+        privileges: message.privileges,
+        zero_based,
+    };
+    let (handle, param) = ia.create_lmr(message.pz, &arguments)?;
     message.handle = handle;
     message.lmr_context = param.lmr_context;
     message.rmr_context = param.rmr_context;
@@ -60,13 +66,16 @@ fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult 
         hdr: message.hdr,
         handle: message.handle,
         pz: param.pz,
-        address: param.address,
+        address: param.description.region[0],
         length: param.length,
         registered_address: param.address,
         registered_size: param.length,
         mem_type: 0,
         privileges: param.privileges,
-        va_type: 0,
+        va_type: match param.description.zero_based {
+            true => uapi::KDAPL_VA_TYPE_ZB,
+            false => uapi::KDAPL_VA_TYPE_VA,
+        },
         lmr_context: param.lmr_context,
         rmr_context: param.rmr_context,
         pad: 0,

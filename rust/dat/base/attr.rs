@@ -56,6 +56,8 @@ pub(crate) struct IaAttr {
     pub(crate) max_srq_iov: u32,
     pub(crate) completion_vectors: u32,
     pub(crate) extensions: Extensions,
+    /// LMRs of processes may have zero-based addresses.
+    pub(crate) zb_supported: bool,
     /// Maximum private data of a request, an accept and a reject, in bytes.
     pub(crate) max_private_data: (u32, u32, u32),
 }
@@ -109,6 +111,7 @@ impl IaAttr {
             max_srq_iov: limits.max_srq_sge.min(max_iov),
             completion_vectors: device.completion_vectors(),
             extensions: Extensions::new(transport == Transport::Iwarp, limits.has_atomics),
+            zb_supported: device.driver().rebases_user_regions,
             max_private_data: private_data::limits(transport),
         }
     }

@@ -88,12 +88,10 @@ impl Ia {
     pub(crate) fn create_lmr(
         &self,
         pz: u64,
-        address: u64,
-        length: u64,
-        privileges: u32,
+        arguments: &lmr::ProcessArguments,
     ) -> DatResult<(u64, lmr::Param)> {
         let pz = self.use_pz(pz)?;
-        Lmr::create(&self.base, &self.lmrs, pz, address, length, privileges)
+        Lmr::create(&self.base, &self.lmrs, pz, arguments)
     }
 
     /// Implements `dat_ia_memtype_hint`.

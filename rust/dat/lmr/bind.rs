@@ -27,6 +27,14 @@ use crate::{
     },
 };
 
+/// Memory of an LMR.
+enum Place {
+    /// Mapped for the device.
+    Mapped(RegionMemory),
+    /// In the calling process from this address on, and not pinned yet for RMRs.
+    InCaller(u64),
+}
+
 impl Lmr {
     /// Creates a region over a part of the memory, with `privileges` for peers. No request has
     /// registered it yet.
@@ -68,13 +76,13 @@ impl Lmr {
     /// The lock is released meanwhile, because a page of a file system in user space may take any
     /// time. The removal of the device waits for the protection domain, as for a registration.
     fn mapped(&self) -> DatResult<(RegionMemory, Arc<Pd>)> {
-        let (mapped, pd) = self.backing()?;
-        if let Some(mapped) = mapped {
-            return Ok((mapped, pd));
-        }
-        let (start, length) = (self.param.address, self.param.length);
+        let (place, pd) = self.place()?;
+        let start = match place {
+            Place::Mapped(memory) => return Ok((memory, pd)),
+            Place::InCaller(start) => start,
+        };
         let pinned = pd
-            .pin(start, length, access(self.param.privileges)?)
+            .pin(start, self.param.length, access(self.param.privileges)?)
             .map_err(registration_error)?;
         let pinned = RegionMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
         let mut backing = self.backing.lock();
@@ -86,18 +94,20 @@ impl Lmr {
         Ok((mapped.clone(), pd))
     }
 
-    /// Returns the memory, unless it has yet to be pinned, and its protection domain.
+    /// Returns where the memory is, and its protection domain.
     ///
     /// # Errors
     ///
     /// INVALID_ADDRESS if it has yet to be pinned and is that of another process.
-    fn backing(&self) -> DatResult<(Option<RegionMemory>, Arc<Pd>)> {
+    fn place(&self) -> DatResult<(Place, Arc<Pd>)> {
         let backing = self.backing.lock();
         let backing = backing.as_ref().ok_or(DatError::device())?;
-        if backing.mapped.is_none() && !backing.is_of_caller() {
-            return Err(registration_error(EFAULT));
-        }
-        Ok((backing.mapped.clone(), backing.pz.pd()?))
+        let place = match (&backing.mapped, backing.start_in_caller()) {
+            (Some(memory), _) => Place::Mapped(memory.clone()),
+            (None, Some(start)) => Place::InCaller(start),
+            (None, None) => return Err(registration_error(EFAULT)),
+        };
+        Ok((place, backing.pz.pd()?))
     }
 
     /// Checks a bind. Returns the offset of the segment in the memory.

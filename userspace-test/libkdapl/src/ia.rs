@@ -340,7 +340,23 @@ impl Ia {
         buffer: impl Into<Arc<Buffer>>,
         privileges: Privileges,
     ) -> Result<Lmr> {
-        Lmr::register(&self.device, pz, buffer.into(), privileges)
+        Lmr::register(&self.device, pz, buffer.into(), privileges, KDAPL_VA_TYPE_VA)
+    }
+
+    /// As [`register`](Self::register). The region's segments count addresses from 0 on, so that a
+    /// peer learns no address of the program. The buffer begins at a page boundary.
+    ///
+    /// # Errors
+    /// Those of [`register`](Self::register); `INVALID_ADDRESS/UNSUPPORTED` if the buffer does not
+    /// begin at a page boundary; `MODEL_NOT_SUPPORTED` if the driver has no such regions: see
+    /// `zb_supported` of [`query`](Self::query).
+    pub fn register_zero_based(
+        &self,
+        pz: &Pz,
+        buffer: impl Into<Arc<Buffer>>,
+        privileges: Privileges,
+    ) -> Result<Lmr> {
+        Lmr::register(&self.device, pz, buffer.into(), privileges, KDAPL_VA_TYPE_ZB)
     }
 
     /// Creates an RMR, which is not bound yet.

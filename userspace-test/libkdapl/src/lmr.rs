@@ -19,7 +19,7 @@ pub struct LmrRegistration {
     pub lmr_context: u32,
     /// Context for the peer's remote segments.
     pub rmr_context: u32,
-    /// Start of the registered memory.
+    /// Address of the first byte in segments: 0 in a zero-based region.
     pub address: u64,
     /// Length of the registered memory.
     pub size: u64,
@@ -44,12 +44,14 @@ impl Lmr {
         pz: &Pz,
         buffer: Arc<Buffer>,
         privileges: Privileges,
+        va_type: u32,
     ) -> Result<Self> {
         let mut message = kdapl_lmr_create {
             pz: pz.handle().0,
             address: buffer.address(0),
             length: buffer.len() as u64,
             privileges: privileges.0,
+            va_type,
             ..Default::default()
         };
         raw::call(device, call::LMR_CREATE, &mut message)?;
@@ -98,7 +100,8 @@ impl Lmr {
     }
 
     fn triplet(&self, offset: usize, length: usize, context: u32) -> Segment {
-        Segment { address: self.0.buffer.address(offset), length: length as u32, context }
+        let address = self.0.registration.address + offset as u64;
+        Segment { address, length: length as u32, context }
     }
 
     /// Returns the parameters of the region.

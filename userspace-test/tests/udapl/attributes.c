@@ -147,10 +147,11 @@ static void memory(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVIDER_
 							DAT_VA_TYPE_VA, &lmr, &lmr_context,
 							&rmr_context, &length, &address));
 	region.for_va = side->memory;
-	CHECK(ia->zb_supported == DAT_FALSE);
+	/* Zero-based addresses are tested with transfers (lmr.c). */
+	CHECK(ia->zb_supported == DAT_TRUE);
 	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, 64,
 							side->pz, DAT_MEM_PRIV_ALL_FLAG,
-							DAT_VA_TYPE_ZB, &lmr, &lmr_context,
+							(DAT_VA_TYPE)2, &lmr, &lmr_context,
 							&rmr_context, &length, &address));
 	CHECK((int)provider->rmr_scope_supported == DAT_RMR_SCOPE_PZ);
 	CHECK(provider->lmr_sync_req == DAT_FALSE);

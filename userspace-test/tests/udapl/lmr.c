@@ -90,8 +90,42 @@ static void shared_memory(struct side *client, struct side *server)
 	close(fd);
 }
 
+/* The peer addresses a zero-based LMR from 0 on. */
+static void zero_based(struct side *client, struct side *server)
+{
+	char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	DAT_REGION_DESCRIPTION region = { .for_va = memory };
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT context;
+	DAT_LMR_PARAM param;
+	DAT_LMR_HANDLE lmr;
+	DAT_VADDR address;
+	DAT_VLEN length;
+
+	CHECK(memory != MAP_FAILED);
+	OK(dat_lmr_create(server->ia, DAT_MEM_TYPE_VIRTUAL, region, 8192, server->pz,
+			  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, &lmr_context, &context, &length,
+			  &address));
+	CHECK(address == 0 && length == 8192);
+	OK(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
+	CHECK(param.va_type == DAT_VA_TYPE_ZB && param.region_desc.for_va == memory);
+	CHECK(param.registered_address == 0 && param.registered_size == 8192);
+	write_to(client, 4090, context, 'z');
+	CHECK(memory[4089] == 0 && memory[4090] == 'z' && memory[4090 + 63] == 'z' &&
+	      memory[4090 + 64] == 0);
+	OK(dat_lmr_free(lmr));
+	region.for_va = memory + 1;
+	REFUSED(DAT_INVALID_ADDRESS, dat_lmr_create(server->ia, DAT_MEM_TYPE_VIRTUAL, region, 64,
+						    server->pz, DAT_MEM_PRIV_ALL_FLAG,
+						    DAT_VA_TYPE_ZB, &lmr, &lmr_context, &context,
+						    &length, &address));
+	munmap(memory, 8192);
+}
+
 void use_lmrs(struct side *client, struct side *server)
 {
+	zero_based(client, server);
 	lmr_of_lmr(client, server);
 	shared_memory(client, server);
 }

@@ -76,13 +76,20 @@ pub extern "C" fn create(
         let ia = find::<Ia>(ia)?;
         let pz = find::<Pz>(pz)?;
         wanted(lmr_handle, 8)?;
-        if va_type != DAT_VA_TYPE_VA {
-            return Err(Ret::UNSUPPORTED);
-        }
+        let zero_based = match va_type {
+            DAT_VA_TYPE_VA => false,
+            DAT_VA_TYPE_ZB => true,
+            _ => return Err(Ret::UNSUPPORTED),
+        };
         let source = Source::new(mem_type, description)?;
         let too_long = Ret::of(Type::LENGTH_ERROR);
         let length = usize::try_from(length).ok().filter(|length| *length != 0).ok_or(too_long)?;
-        let dat = ia.dat.register(&pz.dat, source.memory(length)?, Privileges(privileges))?;
+        let (memory, privileges) = (source.memory(length)?, Privileges(privileges));
+        let dat = if zero_based {
+            ia.dat.register_zero_based(&pz.dat, memory, privileges)?
+        } else {
+            ia.dat.register(&pz.dat, memory, privileges)?
+        };
         let made = dat.registration();
         let lmr = ia.adopt(dat.handle(), |cell| Lmr { cell, ia: ia.clone(), source, dat })?;
         put_if(lmr_context, made.lmr_context);

@@ -60,7 +60,7 @@ struct kdapl_ia_open {
  * @abi_version: the kernel's KDAPL_ABI_VERSION
  * @dto_size: size of the kernel's struct kdapl_dto
  * @event_size: size of the kernel's struct kdapl_event
- * @pad: 0
+ * @zb_supported: 1 if LMRs may have zero-based addresses, otherwise 0
  * @max_srqs: maximum number of SRQs; 0 if the device has none
  * @max_recv_per_srq: maximum number of receives of an SRQ
  * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
@@ -101,7 +101,7 @@ struct kdapl_ia_query {
 	__u32 abi_version;
 	__u32 dto_size;
 	__u32 event_size;
-	__u32 pad;
+	__u32 zb_supported;
 	__u32 max_srqs;
 	__u32 max_recv_per_srq;
 	__u32 max_iov_segments_per_srq;

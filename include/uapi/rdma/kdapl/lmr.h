@@ -13,6 +13,10 @@
 #define KDAPL_MEM_ALL		0x33
 #define KDAPL_MEM_REMOTE_ATOMIC	0x40	/* FETCH_ADD and CMP_SWAP; not in ALL, as in DAT */
 
+/* DAT_VA_TYPE: addresses of the LMR in segments */
+#define KDAPL_VA_TYPE_VA	0	/* those of the process */
+#define KDAPL_VA_TYPE_ZB	1	/* from 0 on */
+
 /**
  * struct kdapl_lmr_create - KDAPL_LMR_CREATE: create an LMR of the caller's memory
  * @hdr: header
@@ -21,11 +25,11 @@
  * @length: in: length of the region, at least 1
  * @mem_type: in: 0 (DAT_MEM_TYPE_VIRTUAL)
  * @privileges: in: KDAPL_MEM_*
- * @va_type: in: 0 (DAT_VA_TYPE_VA)
+ * @va_type: in: KDAPL_VA_TYPE_*
  * @lmr_context: out: context for local segments
  * @rmr_context: out: context for the peer's remote segments
  * @pad: 0
- * @registered_address: out: start of the registered memory
+ * @registered_address: out: address of the first byte in segments: @address, or 0 if zero-based
  * @registered_size: out: length of the registered memory
  * @handle: out: handle of the LMR
  */
@@ -50,13 +54,13 @@ struct kdapl_lmr_create {
  * @hdr: header
  * @handle: in: LMR; all following members are out, as in struct kdapl_lmr_create
  * @pz: PZ
- * @address: start of the region
+ * @address: start of the region in the memory of the process
  * @length: length of the region
- * @registered_address: start of the registered memory
+ * @registered_address: address of the first byte in segments
  * @registered_size: length of the registered memory
  * @mem_type: 0 (DAT_MEM_TYPE_VIRTUAL)
  * @privileges: KDAPL_MEM_*
- * @va_type: 0 (DAT_VA_TYPE_VA)
+ * @va_type: KDAPL_VA_TYPE_*
  * @lmr_context: context for local segments
  * @rmr_context: context for the peer's remote segments
  * @pad: 0

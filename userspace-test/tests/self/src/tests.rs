@@ -136,6 +136,7 @@ mod wait_signals;
 mod wakeup;
 mod watermarks;
 mod wide_qualifiers;
+mod zero_based;
 
 use crate::harness::Test;
 
@@ -261,6 +262,7 @@ pub fn all() -> Vec<Test> {
         ready_gate::TESTS,
         ready_gate::shared::TESTS,
         memory::TESTS,
+        zero_based::TESTS,
         rmr::TESTS,
         protection::TESTS,
         read_to_rmr::TESTS,

@@ -149,6 +149,25 @@ fn fast_regions_are_no_longer_than_device_and_driver_support() {
 }
 
 #[test]
+fn drivers_that_use_the_address_in_the_process_register_at_no_other() {
+    let reviewed = [
+        id::MLX5,
+        id::MLX4,
+        id::CXGB4,
+        id::MTHCA,
+        id::BNXT_RE,
+        id::IRDMA,
+        id::OCRDMA,
+        id::QEDR,
+        id::HNS,
+        id::RXE,
+        id::ERDMA,
+        id::IONIC,
+    ];
+    exactly(&reviewed, |driver| driver.rebases_user_regions);
+}
+
+#[test]
 fn drivers_that_take_the_address_for_the_devices_have_no_fast_regions() {
     let reviewed = [
         id::MLX5,

@@ -13,7 +13,6 @@
 //! The owner of an EVD waits with random thresholds and time-outs. A wait with the longest time-out
 //! of the test must not expire while events arrive: that would be a lost wake-up. The [`ledger`]
 //! has an entry for each expected event.
-//! event that is brought about.
 
 mod consumers;
 mod disturbers;

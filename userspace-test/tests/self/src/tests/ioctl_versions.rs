@@ -325,7 +325,7 @@ fn every_byte(context: &Context) -> Result<()> {
     let srq = ia.create_srq(&end.pz, 4, 1)?;
     let psp = ia.create_psp(context.port(), &requests)?;
     let csp = ia.create_csp(None, &requests)?;
-    let whole = asks!(IA_QUERY: kdapl_ia_query {}, pad)?;
+    let whole = asks!(IA_QUERY: kdapl_ia_query {})?;
     for name in [field!(kdapl_ia_query.adapter_name), field!(kdapl_ia_query.netdev_name)] {
         let bytes = &whole[name];
         let end =

@@ -196,7 +196,7 @@ fn bad_types(context: &Context) -> Result<()> {
     for mem_type in [1, 2, 0x10, u32::MAX] {
         refused(create(&ia, kdapl_lmr_create { mem_type, ..right }), kind)?;
     }
-    for va_type in [1, 2, u32::MAX] {
+    for va_type in [2, 3, u32::MAX] {
         refused(create(&ia, kdapl_lmr_create { va_type, ..right }), kind)?;
     }
     for bad in [0, ia.handle().0, u64::MAX] {

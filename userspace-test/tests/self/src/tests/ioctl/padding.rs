@@ -6,7 +6,7 @@ use libkdapl::raw::call;
 use libkdapl::sys::*;
 
 /// Returns the name, number, size and offset of the padding of each message with padding.
-pub fn fields() -> [(&'static str, u32, usize, usize); 26] {
+pub fn fields() -> [(&'static str, u32, usize, usize); 25] {
     macro_rules! pads {
         ($($call:ident: $message:ident,)+) => {
             [$((
@@ -33,7 +33,6 @@ pub fn fields() -> [(&'static str, u32, usize, usize); 26] {
         EP_COMMON_CONNECT: kdapl_ep_common_connect,
         EP_DISCONNECT: kdapl_ep_disconnect,
         EP_PRIVATE_DATA: kdapl_ep_private_data,
-        IA_QUERY: kdapl_ia_query,
         CSP_CREATE: kdapl_csp,
         CR_QUERY: kdapl_cr_query,
         CR_ACCEPT: kdapl_cr_answer,

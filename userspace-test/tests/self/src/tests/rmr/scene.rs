@@ -65,7 +65,7 @@ impl Scene {
             return Ok(());
         }
         let (client, length) = (&self.pair.client, remote.length as usize);
-        let before = self.lmr.buffer().to_vec(0, 16 << 10);
+        let before = self.lmr.buffer().to_vec(0, self.lmr.buffer().len());
         client.lmr.buffer().fill(0, length, 0xaa);
         if write {
             client.write(0, length, remote, 1)?;
@@ -78,7 +78,8 @@ impl Scene {
             return self.moved(context, write, remote);
         }
         self.refused_by_peer(context)?;
-        ensure!(self.lmr.buffer().to_vec(0, 16 << 10) == before, "memory of the peer was changed");
+        let after = self.lmr.buffer().to_vec(0, before.len());
+        ensure!(after == before, "memory of the peer was changed");
         let read = client.lmr.buffer().to_vec(0, length);
         ensure!(read.iter().all(|byte| *byte == 0xaa), "memory of the peer was read");
         Ok(())
@@ -87,7 +88,7 @@ impl Scene {
     /// Checks the bytes that were written or read.
     fn moved(&self, context: &Context, write: bool, remote: Segment) -> Result<()> {
         let (length, expected) = (remote.length as usize, if write { 0xaa } else { 0x55 });
-        let offset = (remote.address - self.lmr.buffer().address(0)) as usize;
+        let offset = (remote.address - self.lmr.registration().address) as usize;
         let (buffer, offset) = match write {
             // Over iWARP the write may still be on its way.
             true => (self.lmr.buffer(), offset),

@@ -12,6 +12,8 @@ use anyhow::{ensure, Context as _, Result};
 use io_uring::{opcode, squeue::Flags, IoUring};
 use libkdapl::sys::kdapl_event;
 use libkdapl::Evd;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -103,20 +105,23 @@ fn killed_amid_events(context: &Context) -> Result<()> {
     (events - left..events).try_for_each(|number| same("event", take(&evd)?, number))
 }
 
-/// Returns the time that workers of the kernel have used, in hundredths of a second.
-fn worker_time() -> Result<u64> {
-    let mut sum = 0;
+/// Returns the time that each worker of the kernel has used, in hundredths of a second, by the
+/// worker's number.
+fn worker_times() -> Result<HashMap<OsString, u64>> {
+    let mut workers = HashMap::new();
     for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
         // A process may end meanwhile.
-        let Ok(stat) = fs::read_to_string(entry?.path().join("stat")) else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
         let Some((name, fields)) = stat.rsplit_once(") ") else { continue };
         if !name.contains("(kworker/") {
             continue;
         }
         let times = fields.split(' ').skip(11).take(2);
-        sum += times.map(str::parse::<u64>).sum::<Result<u64, _>>().context("times")?;
+        let time = times.map(str::parse::<u64>).sum::<Result<u64, _>>().context("times")?;
+        workers.insert(entry.file_name(), time);
     }
-    Ok(sum)
+    Ok(workers)
 }
 
 fn ring_closes(context: &Context) -> Result<()> {
@@ -136,9 +141,12 @@ fn ring_closes(context: &Context) -> Result<()> {
     ensure!(child.stops()?, "the child has ended: {:#x}", child.end()?);
     evd.post_se(5)?;
     drop(ring);
-    let start = worker_time()?;
+    let start = worker_times()?;
     std::thread::sleep(Duration::from_secs(1));
-    let used = worker_time()? - start;
+    // A worker may end meanwhile, and another one begin.
+    let since =
+        |(worker, time): (&OsString, &u64)| time.saturating_sub(*start.get(worker).unwrap_or(&0));
+    let used: u64 = worker_times()?.iter().map(since).sum();
     ensure!(used < 50, "workers of the kernel used {used} hundredths of a second in one second");
     child.signal(libc::SIGCONT)?;
     same("the child's end", child.end()?, 0)?;
