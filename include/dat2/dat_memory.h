@@ -70,13 +70,13 @@ DAT_EXPORT DAT_RETURN DAT_API dat_pz_free(DAT_PZ_HANDLE pz);
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA, DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR): an
  *   object
- * * DAT_MODEL_NOT_SUPPORTED: @mem_type or @va_type; remote atomic operations on a device without; or
- *   a driver that has no zero-based memory (zb_supported in DAT_IA_ATTR)
+ * * DAT_MODEL_NOT_SUPPORTED: @mem_type or @va_type; remote atomic operations on a device without;
+ *   or a driver that has no zero-based memory (zb_supported in DAT_IA_ATTR)
  * * DAT_LENGTH_ERROR: @length is 0, or above that of the other LMR, or more than the device takes
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG6): unknown privileges
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): a part is not mapped, or not writable
- * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): zero-based memory that does not begin at a
- *   page boundary
+ * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): zero-based memory that does not begin at
+ *   a page boundary
  * * DAT_PRIVILEGES_VIOLATION: RLIMIT_MEMLOCK is 0
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY): above RLIMIT_MEMLOCK, no memory, or a limit
  *   of the user

@@ -9,6 +9,7 @@ mod bind;
 mod fast;
 mod hint;
 mod of_kernel;
+mod param;
 mod privilege;
 mod role;
 
@@ -22,7 +23,12 @@ pub(super) use self::hint::hint;
 pub(crate) use self::{
     fast::Fmr,
     hint::Hint,
-    of_kernel::KernelArguments, //
+    of_kernel::KernelArguments,
+    param::{
+        Description,
+        Param,
+        ProcessArguments, //
+    },
 };
 
 use self::{
@@ -74,56 +80,6 @@ use kernel::{
     new_mutex,
     sync::Mutex, //
 };
-
-/// Arguments of `dat_lmr_create` other than handles.
-#[derive(Clone, Copy)]
-pub(crate) struct ProcessArguments {
-    /// Start of the memory in the process.
-    pub(crate) start: u64,
-    /// Length in bytes.
-    pub(crate) length: u64,
-    /// `DAT_MEM_PRIV_FLAGS`.
-    pub(crate) privileges: u32,
-    /// Whether addresses in segments begin at 0, in place of `start`.
-    pub(crate) zero_based: bool,
-}
-
-/// Arguments and results of creating an LMR.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Param {
-    pub(crate) pz: u64,
-    /// Address of the first byte in segments.
-    pub(crate) address: u64,
-    /// Length in bytes.
-    pub(crate) length: u64,
-    /// `DAT_MEM_PRIV_FLAGS`.
-    pub(crate) privileges: u32,
-    pub(crate) description: Description,
-    pub(crate) lmr_context: u32,
-    pub(crate) rmr_context: u32,
-}
-
-/// Memory as the consumer describes it, for queries only.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Description {
-    /// `DAT_MEM_TYPE`.
-    pub(crate) mem_type: u32,
-    /// Words of `DAT_REGION_DESCRIPTION`.
-    pub(crate) region: [u64; 2],
-    /// Whether addresses begin at 0.
-    pub(crate) zero_based: bool,
-}
-
-impl Description {
-    /// Describes memory of a process from `start` on.
-    const fn of_process(start: u64, zero_based: bool) -> Self {
-        Self {
-            mem_type: 0,
-            region: [start, 0],
-            zero_based,
-        }
-    }
-}
 
 /// Local Memory Region.
 #[pin_data]
@@ -184,10 +140,10 @@ impl Lmr {
     /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
     /// * INVALID_PARAMETER (privileges) for undefined privileges;
     /// * MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
-    ///   support them, for zero-based memory if the driver does not, and for all memory of processes
-    ///   if the driver is not trusted with it;
+    ///   support them, for zero-based memory if the driver does not, and for all memory of
+    ///   processes if the driver is not trusted with it;
     /// * INVALID_ADDRESS (malformed) if a part of the range is not mapped, or is not writable as
-    ///   requested; (unsupported) if the memory is zero-based and does not begin at a page boundary;
+    ///   requested; (unsupported) for zero-based memory that does not begin at a page boundary;
     /// * INSUFFICIENT_RESOURCES above the process's limit or the machine's memory.
     pub(super) fn create(
         ia: &IaBase,

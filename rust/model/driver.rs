@@ -68,8 +68,8 @@ pub(crate) struct DriverProperties {
     /// The driver answers an RDMA read of no bytes correctly, also while it sends.
     pub(crate) answers_empty_reads: bool,
     /// Requests may be unsignalled: the driver completes requests in the order of their posts, has
-    /// released their memory then, and reports none as flushed that has succeeded. `docs/drivers.md`
-    /// has the reason for each driver.
+    /// released their memory then, and reports none as flushed that has succeeded.
+    /// `docs/drivers.md` has the reason for each driver.
     pub(crate) allows_unsignalled: bool,
     /// A receive from a shared receive queue never completes if its connection ends amid the
     /// message. Receives are taken in the order of their posts.

@@ -105,8 +105,8 @@ static void zero_based(struct side *client, struct side *server)
 
 	CHECK(memory != MAP_FAILED);
 	OK(dat_lmr_create(server->ia, DAT_MEM_TYPE_VIRTUAL, region, 8192, server->pz,
-			  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, &lmr_context, &context, &length,
-			  &address));
+			  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, &lmr_context, &context,
+			  &length, &address));
 	CHECK(address == 0 && length == 8192);
 	OK(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
 	CHECK(param.va_type == DAT_VA_TYPE_ZB && param.region_desc.for_va == memory);
