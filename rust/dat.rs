@@ -94,8 +94,8 @@
 //! A kernel consumer posts in any context. So all spinlocks save the interrupt state. The longest
 //! work under them is a driver's call for each DTO of a list, and the end of the DMA mapping of a
 //! registration, which copies each page on a machine with bounce buffers (swiotlb). The objects
-//! that posts name are found under RCU ([`Objects::borrow_outer`](base::Objects::borrow_outer)),
-//! without a lock.
+//! that posts name are found under RCU, without a lock
+//! ([`Objects::borrow_for_kernel`](base::Objects::borrow_for_kernel)).
 //!
 //! `Client::ia` is held only while an object is found by its handle, or the adapter of the file is
 //! read or set. No thread waits under it.

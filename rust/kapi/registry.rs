@@ -250,7 +250,7 @@ impl Adapter {
     /// INVALID_HANDLE with the object type's subtype.
     pub(super) fn find<T: Tabled>(handle: KernelHandle) -> DatResult<(Self, Arc<T>)> {
         let this = Self::named_by(handle, T::INVALID)?;
-        let object = this.ia.get_outer(handle)?;
+        let object = this.ia.get_for_kernel(handle)?;
         Ok((this, object))
     }
 
@@ -262,7 +262,7 @@ impl Adapter {
     // Inlined because most calls begin with it.
     #[inline(always)]
     pub(super) fn object<T: Tabled>(handle: KernelHandle) -> DatResult<Arc<T>> {
-        Self::within(handle.adapter(), |ia| ia.get_outer(handle))
+        Self::within(handle.adapter(), |ia| ia.get_for_kernel(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
     }
 
@@ -274,7 +274,7 @@ impl Adapter {
     /// INVALID_HANDLE with the object type's subtype.
     pub(super) fn waited<T: Tabled>(handle: KernelHandle) -> DatResult<(Arc<T>, WaitInProgress)> {
         Self::within_open(handle.adapter(), |open| {
-            Ok((open.ia.get_outer(handle)?, open.waits.begin()))
+            Ok((open.ia.get_for_kernel(handle)?, open.waits.begin()))
         })
         .unwrap_or(Err(invalid(T::INVALID)))
     }
@@ -289,7 +289,8 @@ impl Adapter {
     /// INVALID_HANDLE with the object type's subtype.
     pub(super) fn borrow<T: Tabled>(guard: &Guard, handle: KernelHandle) -> DatResult<&Arc<T>> {
         let ia = Self::borrow_ia(guard, handle.adapter());
-        ia.ok_or(invalid(T::INVALID))?.borrow_outer(guard, handle)
+        ia.ok_or(invalid(T::INVALID))?
+            .borrow_for_kernel(guard, handle)
     }
 
     /// Returns the IA with this number. Its memory stays while the guard exists.
@@ -312,7 +313,7 @@ impl Adapter {
     /// Returns the type of the object with this handle, if the object exists.
     pub(super) fn kind_of(handle: KernelHandle) -> Option<HandleKind> {
         let this = Self::named_by(handle, Subtype::InvalidHandleIa).ok()?;
-        let exists = this.handle() == handle || this.ia.whole(handle).is_some();
+        let exists = this.handle() == handle || this.ia.full_handle(handle).is_some();
         handle.kind().filter(|_| exists)
     }
 
@@ -325,7 +326,8 @@ impl Adapter {
         if handle.adapter() != self.number {
             return NO_OBJECT;
         }
-        self.ia.whole(handle).map_or(NO_OBJECT, Handle::into_raw)
+        let full = self.ia.full_handle(handle);
+        full.map_or(NO_OBJECT, Handle::into_raw)
     }
 
     /// Converts a handle of this adapter's table to the consumer's handle.

@@ -258,7 +258,7 @@ impl<T: Object> Objects<T> {
     }
 
     /// Calls `action` with the table locked, so that no object is removed and no use begins.
-    pub(in crate::dat) fn arrange<R>(&self, action: impl FnOnce() -> R) -> R {
+    pub(in crate::dat) fn with_lock<R>(&self, action: impl FnOnce() -> R) -> R {
         let _inner = self.inner.lock();
         action()
     }
@@ -327,7 +327,7 @@ impl<T: Object> Objects<T> {
     ///
     /// As for [`Objects::get`].
     #[inline(always)]
-    pub(crate) fn get_outer(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
+    pub(crate) fn get_for_kernel(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
         let is_valid = handle.kind() == Some(T::KIND);
         let object = self.get_by_short_generation(handle.index(), handle.generation());
         let object = object.filter(|_| is_valid);
@@ -335,7 +335,7 @@ impl<T: Object> Objects<T> {
     }
 
     /// Returns the full handle, in this table, for a kernel consumer's shorter handle.
-    pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
+    pub(crate) fn full_handle(&self, handle: KernelHandle) -> Option<Handle> {
         let inner = self.inner.lock();
         let found = inner.table.full_handle(handle.index(), handle.generation());
         found.filter(|found| found.kind() == handle.kind())

@@ -128,7 +128,7 @@ impl Inner {
         flags: Flags,
     ) -> DatResult<Self> {
         let parts_srq = parts.srq.as_ref().map(InUse::object);
-        let streams = context.evds.arrange(|| {
+        let streams = context.evds.with_lock(|| {
             Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
         })?;
         Ok(Self {

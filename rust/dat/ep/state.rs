@@ -130,7 +130,7 @@ impl Ep {
             | Phase::Draining
             | Phase::Flushing(_)
             | Phase::Disconnected => {}
-            Phase::Freed => inner.parts.life_ended(),
+            Phase::Freed => inner.parts.note_life_ended(),
         }
         if now && !before {
             self.context.connection_began();

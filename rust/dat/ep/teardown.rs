@@ -236,7 +236,7 @@ impl Ep {
         let pending = {
             let mut inner = self.inner.lock();
             inner.life = inner.life.wrapping_add(1);
-            inner.parts.life_ended();
+            inner.parts.note_life_ended();
             inner.pending_effects.take()
         };
         drop(pending);

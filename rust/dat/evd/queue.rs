@@ -165,7 +165,7 @@ impl Evd {
     }
 
     /// As [`Evd::report`], within the queue length. The rest of the ring is for connection events.
-    pub(in crate::dat) fn report_within(&self, event: &Event) {
+    pub(in crate::dat) fn report_within_qlen(&self, event: &Event) {
         if self.post(event).is_err() {
             self.overflowed();
         }

@@ -260,7 +260,7 @@ impl Evd {
     /// [`Evd::drain_fully`] removes its completions from the spill.
     ///
     /// Context: any.
-    pub(in crate::dat) fn life_ended(&self) {
+    pub(in crate::dat) fn note_life_ended(&self) {
         self.queue.has_ended_lives.swap(true);
     }
 

@@ -4,8 +4,8 @@
 //! wake-up mode, which DAT calls the configuration of the EVD.
 //!
 //! [`model::streams`](crate::model::streams) has the rule by which streams may share an EVD.
-//! Streams join with the lock of the EVD's table held (`Objects::arrange`), so one thread at a time
-//! changes the mode. They leave at any time, which never makes a permitted stream invalid.
+//! Streams join with the lock of the EVD's table held (`Objects::with_lock`), so one thread at a
+//! time changes the mode. They leave at any time, which never makes a permitted stream invalid.
 
 use super::Evd;
 use crate::{

@@ -99,7 +99,7 @@ impl Ia {
         ep::flush_freed(|| {
             let mut left = 0_u32;
             self.eps()
-                .for_each(|ep| left = left.saturating_add(ep.unfinished()));
+                .for_each(|ep| left = left.saturating_add(ep.drain_unfinished()));
             left
         });
     }

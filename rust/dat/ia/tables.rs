@@ -49,9 +49,9 @@ macro_rules! tabled {
             }
 
             /// Returns the adapter's handle of the object that a kernel consumer's handle names.
-            pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
+            pub(crate) fn full_handle(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
-                    $(HandleKind::$kind => $kind::table(self).whole(handle),)+
+                    $(HandleKind::$kind => $kind::table(self).full_handle(handle),)+
                     HandleKind::Ia => None,
                 }
             }
@@ -119,22 +119,22 @@ impl Ia {
     /// # Errors
     ///
     /// As for [`Ia::get`].
-    pub(crate) fn get_outer<T: Tabled>(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
-        T::table(self).get_outer(handle)
+    pub(crate) fn get_for_kernel<T: Tabled>(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
+        T::table(self).get_for_kernel(handle)
     }
 
     /// Returns the Endpoint, SRQ or LMR that a kernel consumer's handle names: see
-    /// [`Objects::borrow_outer`]. Context: any.
+    /// [`Objects::borrow_for_kernel`]. Context: any.
     ///
     /// # Errors
     ///
     /// As for [`Ia::get`].
-    pub(crate) fn borrow_outer<'a, T: Tabled>(
+    pub(crate) fn borrow_for_kernel<'a, T: Tabled>(
         &'a self,
         guard: &'a Guard,
         handle: KernelHandle,
     ) -> DatResult<&'a Arc<T>> {
-        T::table(self).borrow_outer(guard, handle)
+        T::table(self).borrow_for_kernel(guard, handle)
     }
 
     /// Frees the object with this handle: `dat_pz_free`, `dat_rmr_free`, `dat_cno_free`,

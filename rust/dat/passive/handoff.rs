@@ -41,7 +41,7 @@ impl Cr {
     ) -> DatResult {
         let ia = context.ia();
         let nobody = DatError::Invalid(Arg::ConnQual);
-        let turned = |turned| match turned {
+        let refusal = |error| match error {
             DeliveryError::NoListener => nobody,
             DeliveryError::Failed(error) => error,
         };
@@ -53,7 +53,7 @@ impl Cr {
         if !ia.may_hand_to(target.ia()) {
             return Err(Kind::PrivilegesViolation.into());
         }
-        let arrival = Arrival::prepare(&target, cr.request).map_err(turned)?;
+        let arrival = Arrival::prepare(&target, cr.request).map_err(refusal)?;
         let delivered = arrival.deliver(|| {
             let mut id = None;
             context.crs.take(handle, |cr| {
@@ -62,7 +62,7 @@ impl Cr {
             })?;
             id.ok_or(DatError::internal())
         });
-        if let Some(id) = delivered.map_err(turned)? {
+        if let Some(id) = delivered.map_err(refusal)? {
             // The other consumer closes its adapter.
             id.lock().refuse_as(Refusal::NoListener);
         }

@@ -141,14 +141,14 @@ impl Point {
         config: PointConfig,
     ) -> DatResult<Arc<Self>> {
         let ep_origin = config.ep_origin.clone();
-        let (this, face, entry) =
+        let (this, interface, entry) =
             Self::build(context, table, &listener, config).inspect_err(|_| {
                 if let EpOrigin::Reserved(ep) = &ep_origin {
                     ep.release();
                 }
             })?;
         this.listen(listener)
-            .and_then(|()| entry.commit(face))
+            .and_then(|()| entry.commit(interface))
             .inspect_err(|_| this.shutdown())?;
         Ok(this)
     }
@@ -186,8 +186,8 @@ impl Point {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        let face = T::new(this.clone())?;
-        Ok((this, face, entry))
+        let interface = T::new(this.clone())?;
+        Ok((this, interface, entry))
     }
 
     /// Starts listening.

@@ -24,7 +24,7 @@ use kernel::{
 
 impl<T: Object> Objects<T> {
     /// Creates an empty table, whose objects are also found in contexts that cannot sleep:
-    /// [`Objects::borrow_outer`].
+    /// [`Objects::borrow_for_kernel`].
     pub(in crate::dat) fn for_any_context(user: &User) -> DatResult<Arc<Self>> {
         Self::with_lookups(user, Some(RcuTable::new()))
     }
@@ -38,7 +38,7 @@ impl<T: Object> Objects<T> {
     ///
     /// As for [`Objects::get`]. A table that was not made [for
     /// any context](Objects::for_any_context) has no objects here.
-    pub(crate) fn borrow_outer<'a>(
+    pub(crate) fn borrow_for_kernel<'a>(
         &'a self,
         guard: &'a Guard,
         handle: KernelHandle,

@@ -181,7 +181,7 @@ impl Ep {
             old = self
                 .context
                 .evds
-                .arrange(|| self.reconfigure(&mut new, attr, &mut qp, new_slots, &past_lives))?;
+                .with_lock(|| self.reconfigure(&mut new, attr, &mut qp, new_slots, &past_lives))?;
             attr
         };
         drop(old);

@@ -179,9 +179,11 @@ impl Parts {
     }
 
     /// Notes in the EVDs of receives and of requests that the Endpoint was freed or reset.
-    pub(in crate::dat::ep) fn life_ended(&self) {
+    pub(in crate::dat::ep) fn note_life_ended(&self) {
         let evds = [&self.recv_evd, &self.request_evd];
-        evds.into_iter().flatten().for_each(|evd| evd.life_ended());
+        evds.into_iter()
+            .flatten()
+            .for_each(|evd| evd.note_life_ended());
     }
 
     /// Returns whether the consumer does not want connection events.
@@ -199,7 +201,7 @@ impl Parts {
     /// Reports the flush of a receive that was never posted to a QP.
     pub(in crate::dat::ep) fn report_receive(&self, event: &Event) {
         if let Some(evd) = &self.recv_evd {
-            evd.report_within(event);
+            evd.report_within_qlen(event);
         }
     }
 

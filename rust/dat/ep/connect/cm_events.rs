@@ -180,7 +180,7 @@ impl Ep {
 
     /// Handles a reject of the request.
     fn rejected(self: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
-        let (accepting, stood) = {
+        let (accepting, was_connected) = {
             let mut inner = self.inner.lock();
             if let (Phase::Connecting(_), Rejected::ByConsumer, true) =
                 (inner.phase, by, inner.owns(id))
@@ -191,7 +191,7 @@ impl Ep {
             (accepting, inner.phase.is_connected())
         };
         // A peer that has not received the confirmation ends the connection by a reject.
-        if stood {
+        if was_connected {
             return self.end_by_peer_disconnect(id);
         }
         let rejection = match by {

@@ -40,15 +40,15 @@ impl Ep {
     /// the delay is over. This is called in a handler of the ID, so a work item does it: it drains
     /// all completions.
     pub(in crate::dat::ep) fn end_by_peer_disconnect(self: &Arc<Self>, id: &IdRef<'_>) {
-        let stood = {
+        let was_connected = {
             let mut inner = self.inner.lock();
-            let stood = inner.owns(id) && inner.phase.is_connected();
-            if stood {
+            let was_connected = inner.owns(id) && inner.phase.is_connected();
+            if was_connected {
                 inner.connection.grace_runs = msecs_to_jiffies(GRACE_MS) / TICKS_BETWEEN_RUNS;
             }
-            stood
+            was_connected
         };
-        if stood {
+        if was_connected {
             self.recheck_after(0);
         } else {
             let _ = self.feed(Network::PeerDisconnected, Some(id));

@@ -157,7 +157,7 @@ impl Kept {
     pub(in crate::dat::ep) fn end(self) {
         if let Some(member) = self.member {
             member.leave(self.shares.has_taken_all());
-            self.shares.receives().evd().life_ended();
+            self.shares.receives().evd().note_life_ended();
         }
         Shares::end(self.shares);
     }

@@ -120,7 +120,7 @@ impl Ep {
             Ok(())
         })?;
         ep.stop_freed();
-        flush_freed(|| ep.unfinished());
+        flush_freed(|| ep.drain_unfinished());
         let freeing = eps.begin_free();
         let taken = eps.take(handle, |_| Ok(()));
         let is_mine = taken.map(|ep| ep.end(freeing)).is_ok();
@@ -188,7 +188,7 @@ impl Ep {
     /// are.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn unfinished(&self) -> u32 {
+    pub(in crate::dat) fn drain_unfinished(&self) -> u32 {
         if self.inner.lock().unfinished() == 0 {
             return 0;
         }
@@ -225,7 +225,7 @@ impl Ep {
     pub(in crate::dat::ep) fn destroy_qp(&self, qp: Option<Arc<EpQp>>) {
         let Some(qp) = qp else { return };
         if self.context.ia.is_of_kernel && qp.end_delay() {
-            flush_freed(|| self.unfinished());
+            flush_freed(|| self.drain_unfinished());
         }
         let is_dangerous = qp.is_used_by_late_polls() && self.unpolled() != 0;
         let evds = is_dangerous.then(|| self.dto_evds()).flatten();
