@@ -73,7 +73,7 @@ pub fn ia(ia: &Ia) -> DAT_IA_ATTR {
         max_rdma_read_out: count(raw.max_rdma_read_per_ep_out),
         max_rdma_read_per_ep_in_guaranteed: DAT_TRUE,
         max_rdma_read_per_ep_out_guaranteed: DAT_TRUE,
-        zb_supported: raw.zb_supported.into(),
+        zb_supported: raw.zb_supported,
         extension_supported: extension::supported(ia.limits.extensions),
         extension_version: extension::VERSION,
         num_transport_attr: 0,
