@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use schemars::JsonSchema;
-use serde::Serialize;
+mod bandwidth;
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
 use toolkit::pages::{CompletionsArgs, ManArgs};
+
+pub use bandwidth::{BandwidthArgs, Operation};
 
 /// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
@@ -75,12 +78,15 @@ Examples:
   kdapltest ping 10.7.0.1
   kdapltest ping --size 4096 --iterations 100000
   kdapltest ping --pause 200           both sides wait up to 200 us at random
-  kdapltest ping --poll                dequeues in a loop instead of waiting")]
+  kdapltest ping --poll                dequeues in a loop instead of waiting
+  kdapltest ping --histogram           shows how the times are distributed")]
     Ping(PingArgs),
     /// Measures the throughput of many operations in flight, and compares the data afterwards
     #[command(after_help = "Examples:
   kdapltest bandwidth 10.7.0.1
-  kdapltest bandwidth --operation write --size 1048576 --depth 16")]
+  kdapltest bandwidth --operation write --size 1048576 --depth 16
+  kdapltest bandwidth -s 64..1048576 --svg sizes.svg     each power of two, as a plot
+  kdapltest bandwidth -o duplex -q 4                     4 connections in each direction")]
     Bandwidth(BandwidthArgs),
     /// Measures connection set-up and tear-down
     #[command(after_help = "Examples:
@@ -232,6 +238,12 @@ pub struct PingArgs {
     /// Each side pauses for a random time of up to this many microseconds before it replies
     #[arg(long, default_value_t = 0, value_name = "US")]
     pub pause: u32,
+    /// Shows a histogram of the round-trip times
+    #[arg(long)]
+    pub histogram: bool,
+    /// Writes a plot of that histogram to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 #[derive(Args, Clone)]
@@ -254,39 +266,6 @@ pub struct StreamArgs {
     /// SECONDS, then sends the rest
     #[arg(long, value_name = "SECONDS", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub through_silence: Option<u64>,
-}
-
-/// Operation of a bandwidth test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Operation {
-    /// Sends into receives that the server posts
-    Send,
-    /// RDMA Writes to the server's memory
-    Write,
-    /// RDMA Reads from the server's memory
-    Read,
-}
-
-#[derive(Args, Clone)]
-pub struct BandwidthArgs {
-    #[command(flatten)]
-    pub client: ClientArgs,
-    /// Operations to measure [default: all three]
-    #[arg(short, long)]
-    pub operation: Vec<Operation>,
-    /// Number of operations of each type
-    #[arg(short = 'n', short_alias = 'i', long, alias = "iters", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub iterations: u64,
-    /// Measures for so many seconds instead of a number
-    #[arg(short = 'D', long, value_name = "SECONDS", conflicts_with = "iterations", value_parser = clap::value_parser!(u64).range(1..))]
-    pub duration: Option<u64>,
-    /// Size of each operation in bytes
-    #[arg(short, long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
-    pub size: u32,
-    /// Number of operations in flight
-    #[arg(short = 't', long, alias = "tx-depth", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub depth: u32,
 }
 
 /// Maximum number of connections at a time, limited by the memory that the server provides.

@@ -21,6 +21,8 @@ mod side;
 mod stat;
 mod status;
 mod stream;
+mod sweep;
+mod threads;
 mod transaction;
 
 use anyhow::Result;

@@ -11,8 +11,10 @@ use libkdapl::{CompletionFlags, Dto, Event};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use toolkit::histogram::{histogram_table, Bucket};
 use toolkit::limit::Limit;
 use toolkit::output::say;
+use toolkit::plot::{Svg, Texts};
 use toolkit::progress::Progress;
 use toolkit::report::{grouped, latency_table, Latency, Times};
 use toolkit::{output, stop, switches};
@@ -35,6 +37,8 @@ pub struct Outcome {
     pub pause_us: u32,
     /// Round-trip times in microseconds.
     pub round_trip_us: Latency,
+    /// Histogram of the round-trip times.
+    pub histogram: Vec<Bucket>,
     /// Mean time of an iteration: the round trip, the comparison of the reply, the post of its
     /// receive, and pauses.
     pub whole_us: f64,
@@ -44,7 +48,11 @@ pub struct Outcome {
 
 pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
     let target = Target::open(&args.client)?;
+    let svg = args.svg.as_deref().map(Svg::create).transpose()?;
     let outcome = measure(&target, args)?;
+    if let Some(svg) = svg {
+        plot(svg, &outcome)?;
+    }
     if as_json {
         return output::json(&outcome);
     }
@@ -57,6 +65,9 @@ pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
         if outcome.poll { "polling" } else { "waiting" },
     ))?;
     say(latency_table(&[("round trip", &outcome.round_trip_us)]))?;
+    if args.histogram {
+        say(histogram_table(&outcome.histogram))?;
+    }
     if !outcome.poll {
         say(format!(
             "context switches per wake-up: {:.2} (1 if the thread has to sleep, else 0)",
@@ -64,6 +75,19 @@ pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// Draws the histogram.
+fn plot(svg: Svg, outcome: &Outcome) -> Result<()> {
+    let Outcome { device, server, size, .. } = outcome;
+    let title = format!("Round trips of {size} bytes from {device} to {server}");
+    let texts = Texts {
+        title: &title,
+        x: "microseconds",
+        y: "round trips",
+        format_x: |us| format!("{us:.1}"),
+    };
+    svg.histogram(&texts, &outcome.histogram)
 }
 
 /// Measures round trips on an open device.
@@ -106,6 +130,7 @@ pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
         poll: args.poll,
         pause_us: args.pause,
         round_trip_us: trips.times.latency(),
+        histogram: trips.times.histogram(),
         whole_us: whole.as_secs_f64() * 1e6 / trips_made,
         voluntary_switches: trips.switched,
         switches_per_wakeup: trips.switched as f64 / trips_made,

@@ -7,13 +7,12 @@ use crate::client::{finish, Target};
 use crate::pattern;
 use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES};
 use crate::side::{successful, Plan, Side};
-use anyhow::{anyhow, bail, ensure, Context, Result};
+use crate::threads;
+use anyhow::{bail, ensure, Context, Result};
 use fastrand::Rng;
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::{PoisonError, RwLock};
-use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Instant;
 use toolkit::limit::Limit;
 use toolkit::output::{self, say};
@@ -94,32 +93,11 @@ fn run_threads(target: &Target, args: &TransactionArgs, seed: u64) -> Result<Cou
     let eps = u64::from(args.threads) * u64::from(args.eps);
     let progress = Progress::new("transactions", limit.total().map(|each| eps * each));
     let run = fastrand::u64(..);
-    // Locked until all threads are there: the others do nothing if one cannot be created.
-    let complete = RwLock::new(false);
-    let outcomes = std::thread::scope(|scope| -> Result<Vec<Result<Counts>>> {
-        let mut starting = complete.write().unwrap_or_else(PoisonError::into_inner);
-        let start = |thread: u32| {
-            let (progress, complete) = (&progress, &complete);
-            let rng = Rng::with_seed(seed.wrapping_add(thread.into()));
-            Builder::new().spawn_scoped(scope, move || {
-                match *complete.read().unwrap_or_else(PoisonError::into_inner) {
-                    true => Worker { target, args, limit, run, progress }.work(rng),
-                    false => Ok(Counts::default()),
-                }
-            })
-        };
-        let threads: Vec<_> = (0..args.threads)
-            .map(start)
-            .collect::<Result<_, _>>()
-            .context("no thread for each of --threads: use fewer, or raise 'ulimit -u'")?;
-        *starting = true;
-        drop(starting);
-        let join = |thread: ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
-        };
-        Ok(threads.into_iter().map(join).collect())
+    let counts = threads::run(args.threads, "--threads", |thread| {
+        let rng = Rng::with_seed(seed.wrapping_add(thread.into()));
+        Worker { target, args, limit, run, progress: &progress }.work(rng)
     })?;
-    outcomes.into_iter().try_fold(Counts::default(), |sum, counts| Ok(sum.plus(counts?)))
+    Ok(counts.into_iter().fold(Counts::default(), Counts::plus))
 }
 
 impl Counts {

@@ -4,9 +4,11 @@
 // They panic when a write fails.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod histogram;
 pub mod limit;
 pub mod output;
 pub mod pages;
+pub mod plot;
 pub mod progress;
 pub mod report;
 pub mod status;

@@ -20,6 +20,8 @@ pub struct Latency {
     pub mean: f64,
     /// Time that 99 % do not exceed.
     pub p99: f64,
+    /// Time that 99.9 % do not exceed.
+    pub p999: f64,
     /// Longest time.
     pub max: f64,
 }
@@ -28,7 +30,7 @@ pub struct Latency {
 const LONGEST_NS: u64 = 3600 * 1_000_000_000;
 
 /// Histogram of times in nanoseconds, with three significant digits.
-pub struct Times(Histogram<u64>);
+pub struct Times(pub(crate) Histogram<u64>);
 
 impl Times {
     /// Makes an empty histogram.
@@ -53,6 +55,7 @@ impl Times {
             median: us(self.0.value_at_quantile(0.5)),
             mean: self.0.mean() / 1000.0,
             p99: us(self.0.value_at_quantile(0.99)),
+            p999: us(self.0.value_at_quantile(0.999)),
             max: us(self.0.max()),
         }
     }
@@ -74,11 +77,12 @@ pub fn table(rows: &[Vec<String>]) -> Table {
 
 /// Makes a table of distributions, one row for each.
 pub fn latency_table(latencies: &[(&str, &Latency)]) -> Table {
-    let mut rows = vec![["", "min", "median", "mean", "p99", "max"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["", "min", "median", "mean", "p99", "p99.9", "max"].map(String::from).to_vec()];
     for (name, latency) in latencies {
-        let Latency { min, median, mean, p99, max } = latency;
+        let Latency { min, median, mean, p99, p999, max } = latency;
         let mut row = vec![(*name).to_string()];
-        row.extend([min, median, mean, p99, max].map(|value| us(*value)));
+        row.extend([min, median, mean, p99, p999, max].map(|value| us(*value)));
         rows.push(row);
     }
     table(&rows)

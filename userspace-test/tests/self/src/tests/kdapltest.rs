@@ -7,6 +7,7 @@ use crate::harness::skip;
 use crate::machine::count_of;
 use crate::plain::Plain;
 use crate::repeat::unheard;
+use crate::threads::Worker;
 use anyhow::{ensure, Context as _, Result};
 use serde_json::Value;
 use std::fs;
@@ -17,6 +18,9 @@ tests! {
     #![Output]
     demo, 240, "kdapltest demo shows every event and finds every byte right";
     bandwidth, 120, "kdapltest bandwidth finds the right bytes in memory after its operations";
+    sweep, 120,
+        "kdapltest bandwidth measures each size and depth, over several connections and in both directions";
+    histogram, 60, "kdapltest ping shows, prints and plots how its round trips are distributed";
     stream, 60, "kdapltest stream gets each message back once";
     devices, 20, "kdapltest lists the devices, as text and as JSON";
     schema, 60, "The output of kdapltest --json has the fields of its schema";
@@ -70,12 +74,17 @@ fn client_and_server(
     let mut output = BufReader::new(server.stdout.take().context("no pipe")?);
     let mut served = String::new();
     output.read_line(&mut served)?;
+    // A server whose pipe is full serves nobody.
+    let reader = Worker::start(move || {
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).map(|_| rest)
+    })?;
     let (ok, text) = kdapltest(&[client, &place[..]].concat())?;
     if !ok {
         // The server would wait for further clients forever.
         server.kill()?;
     }
-    output.read_to_string(&mut served)?;
+    served += &reader.join()??;
     if !server.wait()?.success() || !ok {
         unheard!("{}: {text}\n{served}", client.join(" "));
     }
@@ -91,6 +100,67 @@ fn bandwidth(context: &Context) -> Result<()> {
         let client = ["bandwidth", "--size", size, "--iterations", iterations, "--depth", "4"];
         client_and_server(context, &["--clients", "3"], &client)?;
     }
+    Ok(())
+}
+
+/// Reads a plot and removes it. Checks that it has each of these texts.
+fn plotted(file: &str, texts: &[&str]) -> Result<String> {
+    let svg = fs::read_to_string(file)?;
+    fs::remove_file(file)?;
+    let missing = texts.iter().find(|text| !svg.contains(**text));
+    ensure!(missing.is_none() && svg.ends_with("</svg>\n"), "{missing:?} is missing: {svg}");
+    Ok(svg)
+}
+
+fn sweep(context: &Context) -> Result<()> {
+    if context.client.device != context.server.device {
+        return skip("the test needs a server on the same host");
+    }
+    let file = "/tmp/sweep.svg";
+    let what = ["bandwidth", "--json", "-o", "send", "-o", "duplex", "-n", "20", "--svg", file];
+    let client = [&what[..], &["-s", "100..200,4096", "-t", "1,8", "-q", "2"]].concat();
+    let (text, served) = client_and_server(context, &["--clients", "12"], &client)?;
+    let outcomes: Vec<Value> = serde_json::from_str(text.trim())?;
+    let measured: Vec<_> = outcomes
+        .iter()
+        .map(|one| ["operation", "size", "depth", "iterations"].map(|field| one[field].clone()))
+        .collect();
+    let mut expected: Vec<[Value; 4]> = Vec::new();
+    // Two connections of 20 operations each, in one direction and in two.
+    for (operation, done) in [("send", 40), ("duplex", 80)] {
+        for size in [100, 200, 4096] {
+            let of = |depth: u32| [operation.into(), size.into(), depth.into(), done.into()];
+            expected.extend([1, 8].map(of));
+        }
+    }
+    ensure!(measured == expected, "{measured:?} are not {expected:?}");
+    for one in &outcomes {
+        let (mib, gbit) = (one["mib_per_second"].as_f64(), one["gbit_per_second"].as_f64());
+        let ratio = mib.zip(gbit).map(|(mib, gbit)| mib * 8.0 * 1_048_576.0 / 1e9 / gbit);
+        ensure!(ratio.is_some_and(|ratio| (ratio - 1.0).abs() < 1e-6), "{one}");
+    }
+    // The server has seen each connection; the first line says where it listens.
+    ensure!(served.lines().count() == 1 + 6 * 2 + 6 * 4, "{served}");
+    plotted(file, &["MiB/s", "bytes", "send, 1 in flight", "duplex, 8 in flight"]).map(drop)
+}
+
+fn histogram(context: &Context) -> Result<()> {
+    if context.client.device != context.server.device {
+        return skip("the test needs a server on the same host");
+    }
+    let file = "/tmp/ping.svg";
+    let ping = ["ping", "-n", "300", "--histogram", "--svg", file];
+    let (text, _) = client_and_server(context, &["--once"], &ping)?;
+    ensure!(text.contains('█') && text.contains("100.00 %"), "no histogram:\n{text}");
+    plotted(file, &["microseconds", "Round trips of 64 bytes"])?;
+    let (text, _) = client_and_server(context, &["--once"], &["ping", "--json", "-n", "300"])?;
+    let outcome: Value = serde_json::from_str(text.trim())?;
+    let buckets = outcome["histogram"].as_array().context("no histogram")?;
+    let counts = buckets.iter().filter_map(|bucket| bucket["count"].as_u64());
+    ensure!(counts.sum::<u64>() == 300, "{text}");
+    let longest = buckets.last().and_then(|bucket| bucket["up_to_us"].as_f64());
+    let max = outcome["round_trip_us"]["max"].as_f64();
+    ensure!(longest.zip(max).is_some_and(|(up_to, max)| up_to >= max * 0.999), "{text}");
     Ok(())
 }
 
@@ -182,11 +252,16 @@ fn refusals(context: &Context) -> Result<()> {
     let address = context.server_address().to_string();
     let (device, port) = (context.client.device.as_str(), context.port().to_string());
     let call = ["ping", "--device", device, &address, "--port", &port, "-i", "1"];
+    let plot = [&call[..], &["--svg", "/nonexistent/plot.svg"]].concat();
     for (arguments, words) in [
         (&call[..], "nobody listens"),
         (&["ping", "nonsense"], "nonsense"),
         (&["ping", "--device", "no_such_device", &address], "no_such_device"),
         (&["no_such_command"], "no_such_command"),
+        (&["bandwidth", "-s", "64..32"], "64..32"),
+        (&["bandwidth", "-t", "4096"], "1..=1024"),
+        (&["bandwidth", "-a", "-s", "64"], "--all"),
+        (&plot, "/nonexistent/plot.svg"),
     ] {
         let (ok, text) = kdapltest(arguments)?;
         ensure!(!ok && text.contains(words), "{arguments:?} has the output:\n{text}");
