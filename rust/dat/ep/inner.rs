@@ -174,4 +174,36 @@ impl Inner {
             .outstanding()
             .saturating_add(self.preposted_count.unwrap_or(0))
     }
+
+    /// Returns the number of DTOs of a direction that are posted and have not completed.
+    pub(super) fn outstanding(&self, direction: Direction) -> u32 {
+        match direction {
+            Direction::Receive => self.receives_outstanding(),
+            Direction::Request => self.requests.outstanding(),
+        }
+    }
+
+    /// Returns the number of DTOs in flight that were posted before the end of the connection.
+    ///
+    /// DTOs of a direction complete in the order of their posts. So those that were posted after
+    /// the end are the last ones in flight.
+    pub(super) fn outstanding_before_end(&self, direction: Direction) -> u32 {
+        let posted_after_end = &self.connection.posted_after_end;
+        let later = match direction {
+            Direction::Receive => posted_after_end.receives,
+            Direction::Request => posted_after_end.requests,
+        };
+        self.outstanding(direction).saturating_sub(later)
+    }
+
+    /// Counts the DTOs in flight beyond the first `before` as posted after the end of the
+    /// connection.
+    pub(super) fn count_posted_after_end(&mut self, direction: Direction, before: u32) {
+        let posted = self.outstanding(direction).saturating_sub(before);
+        let count = match direction {
+            Direction::Receive => &mut self.connection.posted_after_end.receives,
+            Direction::Request => &mut self.connection.posted_after_end.requests,
+        };
+        *count = count.saturating_add(posted);
+    }
 }

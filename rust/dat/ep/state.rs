@@ -27,7 +27,10 @@ use crate::{
             AsyncEvent,
             Event, //
         },
-        handle::PerDirection,
+        handle::{
+            Direction,
+            PerDirection, //
+        },
     },
     rdma::cm::IdRef,
     sys::workqueue::cancel_delayed, //
@@ -252,7 +255,7 @@ impl Ep {
     /// remaining effects.
     fn step_if_idle(&self, inner: &mut Inner) -> Effects {
         let mut left = Effects::NONE;
-        if inner.requests.outstanding() != 0 {
+        if inner.outstanding_before_end(Direction::Request) != 0 {
             return left;
         }
         // These inputs are no calls of the consumer, so they never fail.
@@ -260,7 +263,8 @@ impl Ep {
             left = effects;
         }
         // Receives flush only after the QP was moved to ERR.
-        if left.qp_error || inner.receives_outstanding() != 0 || inner.srq_receives.are_expected() {
+        let receives = inner.outstanding_before_end(Direction::Receive);
+        if left.qp_error || receives != 0 || inner.srq_receives.are_expected() {
             return left;
         }
         if let Ok(effects) = self.advance(inner, Progress::Idle) {

@@ -30,7 +30,10 @@ use crate::{
             Dto,
             PostMark, //
         },
-        ep::may_post_request,
+        ep::{
+            flushes_posts,
+            may_post_request, //
+        },
         event::Operation,
         fast_lmr::LmrInput,
         handle::{
@@ -188,11 +191,12 @@ impl Ep {
             return Err(Kind::ProtectionViolation.into());
         }
         let dto = Self::local_dto(&inner, request)?;
-        if self.flush_if_disconnected(&mut inner, &dto)? {
+        if self.flush_if_ended(&mut inner, &dto)? {
             request.action.flushed(state.as_deref_mut(), ep)?;
             return Ok(false);
         }
         inner.may_send()?;
+        let before = inner.requests.outstanding();
         if let (Operation::BindMw | Operation::LmrFmr, Some(region)) = (dto.operation, &region) {
             self.post_barrier(&mut inner, region)?;
         }
@@ -210,6 +214,9 @@ impl Ep {
                 inner.requests.cancel(slot);
                 return Err(error);
             }
+        }
+        if flushes_posts(inner.phase) {
+            inner.count_posted_after_end(Direction::Request, before);
         }
         let is_suppressed = dto.flags.has(CompletionFlags::SUPPRESS);
         request

@@ -179,8 +179,8 @@ impl Ep {
         }
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list)?;
-        if self.flush_if_disconnected(inner, &dto)? {
-            return Ok(());
+        if flushes_posts(inner.phase) {
+            return self.post_after_end(inner, dto, post, &list);
         }
         match operation {
             Operation::Receive => self.post_to_qp(inner, dto, post.local, &list),
@@ -200,14 +200,41 @@ impl Ep {
             || (self.context.ia.is_iwarp() && accepted.is_some_and(|depth| depth.initiator == 0))
     }
 
+    /// Posts a DTO after the end of the connection: reports it as flushed, or lets the QP flush it
+    /// after outstanding ones.
+    #[cold]
+    fn post_after_end(
+        &self,
+        inner: &mut Inner,
+        dto: Dto,
+        post: &Post<'_>,
+        list: &SgList,
+    ) -> DatResult {
+        if self.flush_at_once(inner, &dto)? {
+            return Ok(());
+        }
+        let direction = dto.operation.direction();
+        let before = inner.outstanding(direction);
+        match direction {
+            Direction::Receive => self.post_to_qp(inner, dto, post.local, list)?,
+            Direction::Request => {
+                self.post_request(inner, dto, post, list)?;
+                // The QP may be moving to ERR, and carry it out unsignalled.
+                self.close_end_or_give_up(inner);
+            }
+        }
+        inner.count_posted_after_end(direction, before);
+        Ok(())
+    }
+
     /// Reports a DTO as flushed if it is posted after the end of the connection. Returns whether it
-    /// did. A receive that has to follow outstanding ones is not reported: the caller posts it to
-    /// the QP, which flushes it.
+    /// did. A DTO that has to follow outstanding ones is not reported: the caller posts it to the
+    /// QP, which flushes it.
     ///
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (EVD) if the EVD is full.
-    pub(in crate::dat::ep) fn flush_if_disconnected(
+    pub(in crate::dat::ep) fn flush_if_ended(
         &self,
         inner: &mut Inner,
         dto: &Dto,
@@ -226,10 +253,12 @@ impl Ep {
             return Err(inner.phase.invalid_state_error());
         }
         let direction = dto.operation.direction();
+        if inner.outstanding(direction) != 0 {
+            return Ok(false);
+        }
         let evd = match direction {
             Direction::Request => inner.parts.request_evd(),
-            Direction::Receive if inner.receives_outstanding() == 0 => inner.parts.recv_evd(),
-            Direction::Receive => return Ok(false),
+            Direction::Receive => inner.parts.recv_evd(),
         };
         let event = dto.flushed(self.handle());
         evd?.post(&event).map_err(|_| no_room())?;

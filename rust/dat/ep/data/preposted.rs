@@ -84,7 +84,7 @@ impl Ep {
             };
             inner.may_post_recv()?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
-            if self.flush_if_disconnected(&mut inner, &dto)? {
+            if self.flush_if_ended(&mut inner, &dto)? {
                 return Ok(None);
             }
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {

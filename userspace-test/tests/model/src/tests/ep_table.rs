@@ -155,9 +155,9 @@ fn permissions_of_each_phase() {
         (
             "receive",
             may_post_recv as fn(Phase) -> _,
-            "U R P T Cg G1 AU AP AT H H1 HP C C1 Dr D",
+            "U R P T Cg G1 AU AP AT H H1 HP C C1 Dr FD FB D",
         ),
-        ("request", may_post_request, "C C1 D"),
+        ("request", may_post_request, "C C1 FD FB D"),
         (
             "free",
             may_free,

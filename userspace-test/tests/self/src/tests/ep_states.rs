@@ -285,8 +285,9 @@ fn draining(context: &Context) -> Result<()> {
 }
 
 fn flushing(context: &Context) -> Result<()> {
-    let rows =
+    let others =
         [(Call::DisconnectAbrupt, Stays), (Call::DisconnectGraceful, Stays), (Call::Free, Gone)];
+    let rows = [&others[..], &POSTS].concat();
     check(context, ep_stage::flushing, Subtype::INVALID_STATE_EP_DISCPENDING, &rows)
 }
 

@@ -32,8 +32,8 @@ pub struct ModelledEp {
     /// Receives since the endpoint was created or reset.
     posted: u64,
     pub sent: u64,
-    /// Number of DTOs posted in state DISCONNECTED.
-    flushed_at_once: u64,
+    /// Number of DTOs that may have been posted after the end of the connection.
+    posted_after_end: u64,
     /// Set if a DISCONNECTED from before a reset may be queued.
     stale: bool,
     /// The connect that this side belongs to.
@@ -66,7 +66,7 @@ impl ModelledEp {
             sends: 0,
             posted: 0,
             sent: 0,
-            flushed_at_once: 0,
+            posted_after_end: 0,
             stale: false,
             attempt: None,
             ended: false,
@@ -87,7 +87,7 @@ impl ModelledEp {
         self.possible_states = PossibleStates::new(phase);
         self.network = self.fresh_network();
         (self.receives, self.sends, self.posted, self.sent) = (0, 0, 0, 0);
-        self.flushed_at_once = 0;
+        self.posted_after_end = 0;
         (self.stale, self.attempt, self.ended) = (false, None, false);
     }
 
@@ -131,7 +131,7 @@ impl ModelledEp {
                 self.possible_states.told(self.network, event.number())?;
                 if event == ConnectionEvent::Disconnected && !self.stale {
                     let left = self.receives + self.sends;
-                    let late = self.flushed_at_once;
+                    let late = self.posted_after_end;
                     ensure!(left <= late, "{left} DTOs after DISCONNECTED, {late} posted after it");
                 }
             }
@@ -168,8 +168,8 @@ impl ModelledEp {
 
     /// Checks the outcome of a post. Returns how many DTOs it has posted, 0 or 1.
     ///
-    /// The event of a DTO that was posted in state DISCONNECTED may follow DISCONNECTED, which may
-    /// not be dequeued yet.
+    /// The event of a DTO that was posted after the end of the connection may follow DISCONNECTED,
+    /// which may not be queued or dequeued yet.
     fn posted(
         &mut self,
         what: &str,
@@ -178,8 +178,9 @@ impl ModelledEp {
     ) -> Result<u64> {
         let may_post = |phase| may_post(phase).map(|()| (phase, Effects::NONE));
         let posted = self.answer(what, outcome, may_post)?;
-        if posted && self.look()? == Some(EpState::Disconnected) {
-            self.flushed_at_once += 1;
+        let ended = [Some(EpState::DisconnectPending), Some(EpState::Disconnected)];
+        if posted && ended.contains(&self.look()?) {
+            self.posted_after_end += 1;
         }
         Ok(posted.into())
     }
@@ -224,7 +225,7 @@ impl ModelledEp {
         let idle = before.is_some_and(|state| idle.contains(&state));
         if self.call(Call::Reset, outcome)? && !idle {
             self.stale = true;
-            (self.posted, self.sent, self.flushed_at_once) = (0, 0, 0);
+            (self.posted, self.sent, self.posted_after_end) = (0, 0, 0);
             self.attempt = None;
         }
         Ok(())
