@@ -85,7 +85,7 @@ fn plot(svg: Svg, outcome: &Outcome) -> Result<()> {
         title: &title,
         x: "microseconds",
         y: "round trips",
-        format_x: |us| format!("{us:.1}"),
+        format_x: |us| format!("{us:.0}"),
     };
     svg.histogram(&texts, &outcome.histogram)
 }

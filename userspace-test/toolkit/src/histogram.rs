@@ -11,9 +11,11 @@ const BUCKETS: f64 = 20.0;
 /// Length of the longest bar in characters.
 const BAR: f64 = 40.0;
 
-/// Number of times in an interval. It begins where the interval of the previous bucket ends.
+/// Number of times in an interval.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Bucket {
+    /// Shortest time in microseconds, or longest of the previous interval.
+    pub from_us: f64,
     /// Longest time of the interval in microseconds.
     pub up_to_us: f64,
     /// Number of times in the interval.
@@ -30,10 +32,16 @@ impl Times {
         }
         let (min, max) = (self.0.min().max(1), self.0.max().max(1));
         let factor = (max as f64 / min as f64).powf(1.0 / BUCKETS).max(1.01);
-        let steps = self.0.iter_log(min, factor);
-        let bucket = |up_to_ns: u64, count| Bucket { up_to_us: up_to_ns as f64 / 1000.0, count };
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let first = (min as f64 * factor).ceil() as u64;
+        let mut from_us = us(min);
+        let mut bucket = |up_to_us, count| {
+            let from_us = std::mem::replace(&mut from_us, up_to_us);
+            Bucket { from_us, up_to_us, count }
+        };
+        let steps = self.0.iter_log(first, factor);
         steps
-            .map(|step| bucket(step.value_iterated_to(), step.count_since_last_iteration()))
+            .map(|step| bucket(us(step.value_iterated_to()), step.count_since_last_iteration()))
             .collect()
     }
 }
@@ -90,6 +98,7 @@ mod tests {
         for bucket in &buckets {
             sum += bucket.count;
             assert!(bucket.up_to_us > previous, "{bucket:?} follows {previous}");
+            assert!(previous == 0.0 || bucket.from_us == previous, "{bucket:?}");
             // The times are 1, 2, 3 and so on, so the sum is the longest of them.
             let longest = bucket.up_to_us.min(1000.0);
             assert!((sum as f64 - longest).abs() <= 1.0 + longest / 500.0, "{bucket:?}, {sum}");
@@ -103,12 +112,12 @@ mod tests {
         assert_eq!(of([]), []);
         let buckets = of([7; 3]);
         assert_eq!(buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 3);
-        assert!(buckets.len() <= 2, "{buckets:?}");
+        assert_eq!(buckets.len(), 1, "{buckets:?}");
     }
 
     #[test]
     fn the_longest_bar_is_that_of_the_most() {
-        let bucket = |up_to_us, count| Bucket { up_to_us, count };
+        let bucket = |up_to_us, count| Bucket { from_us: up_to_us / 2.0, up_to_us, count };
         let text = histogram_table(&[bucket(10.0, 1000), bucket(20.0, 500), bucket(40.0, 1)]);
         let text = text.to_string();
         let bars = |line: &str| line.chars().filter(|char| *char == '█').count();

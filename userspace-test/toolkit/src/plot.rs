@@ -100,14 +100,12 @@ fn draw_lines(texts: &Texts<'_>, lines: &[Line]) -> Result<String> {
 }
 
 fn draw_histogram(texts: &Texts<'_>, buckets: &[Bucket]) -> Result<String> {
-    let ends = buckets.iter().map(|bucket| bucket.up_to_us);
+    let ends = buckets.iter().flat_map(|bucket| [bucket.from_us, bucket.up_to_us]);
     let (x, y) = (span(ends), top(buckets.iter().map(|bucket| bucket.count as f64)));
     drawn(|area| {
-        let mut chart = axes(area, texts, x.clone(), y)?;
-        // The first interval has one value, the shortest time.
-        let starts = std::iter::once(x.start).chain(buckets.iter().map(|bucket| bucket.up_to_us));
-        let bars = starts.zip(buckets).map(|(start, bucket)| {
-            let corners = [(start, 0.0), (bucket.up_to_us, bucket.count as f64)];
+        let mut chart = axes(area, texts, x, y)?;
+        let bars = buckets.iter().map(|bucket| {
+            let corners = [(bucket.from_us, 0.0), (bucket.up_to_us, bucket.count as f64)];
             Rectangle::new(corners, Palette99::pick(0).filled())
         });
         chart.draw_series(bars).map_err(failed).map(drop)
@@ -140,7 +138,7 @@ fn axes<'a, 'b>(
         builder.build_cartesian_2d(x.log_scale().base(2.0), 0.0..top).map_err(failed)?;
     let format_x = |value: &f64| (texts.format_x)(*value);
     let mut mesh = chart.configure_mesh();
-    mesh.x_desc(texts.x).y_desc(texts.y).x_label_formatter(&format_x);
+    mesh.x_desc(texts.x).y_desc(texts.y).x_label_formatter(&format_x).max_light_lines(1);
     mesh.draw().map_err(failed)?;
     Ok(chart)
 }
@@ -205,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_histogram_has_a_bar_for_each_bucket() {
-        let bucket = |up_to_us, count| Bucket { up_to_us, count };
+        let bucket = |up_to_us, count| Bucket { from_us: up_to_us / 2.0, up_to_us, count };
         let bars = |buckets: &[Bucket]| {
             let svg = draw_histogram(&TEXTS, buckets).unwrap();
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
