@@ -215,13 +215,18 @@ impl Ep {
         }
         let direction = dto.operation.direction();
         let before = inner.outstanding(direction);
-        match direction {
-            Direction::Receive => self.post_to_qp(inner, dto, post.local, list)?,
-            Direction::Request => {
-                self.post_request(inner, dto, post, list)?;
-                // The QP may be moving to ERR, and carry it out unsignalled.
-                self.close_end_or_give_up(inner);
-            }
+        let posted = match direction {
+            Direction::Receive => self.post_to_qp(inner, dto, post.local, list),
+            Direction::Request => self.post_request(inner, dto, post, list),
+        };
+        // ocrdma refuses posts to a QP in ERR, with EINVAL.
+        posted.map_err(|error| match error == DatError::internal() {
+            true => inner.phase.invalid_state_error(),
+            false => error,
+        })?;
+        if direction == Direction::Request {
+            // The QP may be moving to ERR, and carry the request out unsignalled.
+            self.close_end_or_give_up(inner);
         }
         inner.count_posted_after_end(direction, before);
         Ok(())
