@@ -45,10 +45,10 @@ pub fn run(args: &BandwidthArgs, as_json: bool) -> Result<()> {
     let complete = measure_all(&target, args, &mut outcomes);
     // An error does not lose the earlier measurements.
     if complete.is_ok() || !outcomes.is_empty() {
+        show(&target, args, &outcomes, as_json)?;
         if let Some(svg) = svg {
             plot(svg, &target, &outcomes)?;
         }
-        show(&target, args, &outcomes, as_json)?;
     }
     complete
 }

@@ -50,11 +50,16 @@ pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
     let target = Target::open(&args.client)?;
     let svg = args.svg.as_deref().map(Svg::create).transpose()?;
     let outcome = measure(&target, args)?;
-    if let Some(svg) = svg {
-        plot(svg, &outcome)?;
+    show(args, &outcome, as_json)?;
+    match svg {
+        Some(svg) => plot(svg, &outcome),
+        None => Ok(()),
     }
+}
+
+fn show(args: &PingArgs, outcome: &Outcome, as_json: bool) -> Result<()> {
     if as_json {
-        return output::json(&outcome);
+        return output::json(outcome);
     }
     say(format!(
         "{} round trips of {} bytes from {} to {}, {}; every reply was correct.",

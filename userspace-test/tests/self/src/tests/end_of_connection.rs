@@ -269,6 +269,7 @@ fn drain(
         }
         count += 1;
     }
+    ensure!(end.ep.status()?.recv_idle && end.ep.status()?.request_idle, "not idle at the end");
     only_flushed_later(context, end)?;
     Ok(count)
 }
@@ -295,12 +296,11 @@ fn order_under_traffic(context: &Context) -> Result<()> {
         };
         std::thread::scope(|scope| {
             let server = &ends.server;
-            // The server only posts receives again.
             let (patience, over) = (context.patience(), context.ends_of_traffic());
+            // The server only posts receives again.
             let thread = scope.spawn(move || serve(server, patience, over));
             let counted = drain(context, &ends.client, |operation| {
                 if !finish()? && operation == DtoOperation::Send {
-                    // Whether or not the peer has disconnected.
                     ends.client.ep.post_send(&segment, 7, flags)?;
                 }
                 Ok(())

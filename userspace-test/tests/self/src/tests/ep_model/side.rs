@@ -6,7 +6,7 @@ use super::possible_states::{PossibleStates, StepResult};
 use crate::end::{End, Shape};
 use crate::rust::model::code::DatResult;
 use crate::rust::model::ep::{
-    may_post_recv, may_post_request, Call, Configuration, Effects, Phase,
+    flushes_posts, may_post_recv, may_post_request, Call, Configuration, Effects, Phase,
 };
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -178,9 +178,10 @@ impl ModelledEp {
     ) -> Result<u64> {
         let may_post = |phase| may_post(phase).map(|()| (phase, Effects::NONE));
         let posted = self.answer(what, outcome, may_post)?;
-        let ended = [Some(EpState::DisconnectPending), Some(EpState::Disconnected)];
-        if posted && ended.contains(&self.look()?) {
-            self.posted_after_end += 1;
+        if posted {
+            self.look()?;
+            let is_before_end = self.possible_states.all(|phase| !flushes_posts(phase));
+            self.posted_after_end += u64::from(!is_before_end);
         }
         Ok(posted.into())
     }
