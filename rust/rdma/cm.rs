@@ -33,7 +33,10 @@ pub(crate) use self::{
         IdRef,
         Refusal, //
     },
-    errno::is_unreachable,
+    errno::{
+        is_local_port_in_use,
+        is_unreachable, //
+    },
     event::{
         Event,
         Rejected, //

@@ -188,22 +188,30 @@ impl Inner {
     /// DTOs of a direction complete in the order of their posts. So those that were posted after
     /// the end are the last ones in flight.
     pub(super) fn outstanding_before_end(&self, direction: Direction) -> u32 {
-        let posted_after_end = &self.connection.posted_after_end;
-        let later = match direction {
-            Direction::Receive => posted_after_end.receives,
-            Direction::Request => posted_after_end.requests,
-        };
-        self.outstanding(direction).saturating_sub(later)
+        let later = self.connection.posted_after_end.of(direction);
+        self.outstanding(direction).saturating_sub(*later)
     }
 
-    /// Counts the DTOs in flight beyond the first `before` as posted after the end of the
-    /// connection.
-    pub(super) fn count_posted_after_end(&mut self, direction: Direction, before: u32) {
+    /// Calls `post`, which posts to the QP after the end of the connection, and counts the DTOs.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE if the driver takes no posts for a QP in ERR: ocrdma returns `EINVAL`. Errors
+    /// of `post`.
+    #[cold]
+    pub(super) fn after_end<R>(
+        &mut self,
+        direction: Direction,
+        post: impl FnOnce(&mut Self) -> DatResult<R>,
+    ) -> DatResult<R> {
+        let before = self.outstanding(direction);
+        let result = post(self);
         let posted = self.outstanding(direction).saturating_sub(before);
-        let count = match direction {
-            Direction::Receive => &mut self.connection.posted_after_end.receives,
-            Direction::Request => &mut self.connection.posted_after_end.requests,
-        };
+        let count = self.connection.posted_after_end.of_mut(direction);
         *count = count.saturating_add(posted);
+        result.map_err(|error| match error == DatError::internal() {
+            true => self.phase.invalid_state_error(),
+            false => error,
+        })
     }
 }

@@ -15,6 +15,12 @@ pub(super) fn is_one_of(error: Error, errnos: &[u32]) -> bool {
     errnos.iter().any(|&errno| is(error, errno))
 }
 
+/// Returns whether a connect over iWARP failed because TCP uses the local port that `rdma_cm` has
+/// chosen. siw and erdma bind a TCP socket to it.
+pub(crate) fn is_local_port_in_use(error: Error) -> bool {
+    is_one_of(error, &[bindings::EADDRINUSE, bindings::EADDRNOTAVAIL])
+}
+
 /// Returns whether a connect failed because no route leads to the address or the peer does not
 /// answer. Over iWARP the connect itself detects this.
 pub(crate) fn is_unreachable(error: Error) -> bool {

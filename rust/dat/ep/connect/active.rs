@@ -296,6 +296,10 @@ impl Ep {
     /// Starts the timer of the present attempt, if that is still in progress and has a deadline.
     pub(in crate::dat::ep) fn start_timer(self: &Arc<Self>) {
         let inner = self.inner.lock();
+        if inner.connection.attempt.repeat.is_due() {
+            // Another attempt comes first.
+            return;
+        }
         let Some(left) = inner.connection.attempt.deadline.millis_left() else {
             return;
         };
@@ -319,11 +323,12 @@ impl_has_delayed_work! {
 impl WorkItem<CONNECT> for Ep {
     type Pointer = Arc<Self>;
 
-    /// Ends the attempt if its time is over. Makes another attempt if there is no time-out.
+    /// Makes another attempt if one is due. Ends the attempt if its time is over.
     fn run(this: Arc<Self>) {
+        this.repeat();
         let deadline = this.inner.lock().connection.attempt.deadline;
         match deadline {
-            Deadline::Never => this.repeat(),
+            Deadline::Never => {}
             // Cancelling the call would keep this worker waiting.
             _ if deadline.has_passed() && this.call_has_just_begun() => {
                 let delay = msecs_to_jiffies(RECHECK_MS);

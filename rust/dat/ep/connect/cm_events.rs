@@ -79,7 +79,9 @@ impl Ep {
     fn request_or_fail(self: &Arc<Self>, id: &IdRef<'_>) {
         if let Err(error) = self.try_request(id) {
             if cm::is_unreachable(error) {
-                self.unsent(id);
+                self.unsent(id, Network::Unreachable);
+            } else if cm::is_local_port_in_use(error) {
+                self.local_port_in_use(id);
             } else {
                 self.failed(id, Network::NonPeerRejected);
             }

@@ -119,10 +119,7 @@ impl Connection {
             last_receive: None,
             seen_receive: None,
             keepalive: Keepalive::default(),
-            posted_after_end: PerDirection {
-                requests: 0,
-                receives: 0,
-            },
+            posted_after_end: PerDirection::default(),
         }
     }
 

@@ -7,6 +7,9 @@
 //! ID of the connection manager (CM), after a delay that grows. The queue pair (QP) and its posted
 //! receives stay.
 //!
+//! Over iWARP every connect is repeated whose local port a TCP socket uses: `rdma_cm` does not know
+//! the ports of TCP. The new ID has another port.
+//!
 //! Over iWARP a peer that has accepted the TCP connection and does not answer then ends the
 //! connect: the driver has stopped the QP, which has flushed the receives.
 
@@ -31,7 +34,10 @@ use crate::{
     sys::{
         memcg::Payer,
         wait::Deadline,
-        workqueue::queue, //
+        workqueue::{
+            cancel_delayed,
+            queue, //
+        },
     },
 };
 use kernel::time::msecs_to_jiffies;
@@ -42,12 +48,17 @@ const FIRST_DELAY_MS: u32 = 250;
 /// Number of times that the delay doubles.
 const DOUBLINGS: u32 = 5;
 
+/// Largest number of attempts that follow at once when TCP uses the local port.
+const MAX_OTHER_PORTS: u32 = 32;
+
 /// State of the repetitions of a connect.
 pub(in crate::dat::ep) struct Repeat {
     /// Quality of service of each attempt.
     qos: Qos,
     /// Number of attempts that have failed.
     failures: u32,
+    /// Number of attempts whose local port was in use.
+    ports_in_use: u32,
     /// The request of this attempt was sent.
     requested: bool,
     /// The connect timer makes another attempt.
@@ -60,6 +71,7 @@ impl Repeat {
         Self {
             qos,
             failures: 0,
+            ports_in_use: 0,
             requested: false,
             is_due: false,
         }
@@ -68,6 +80,17 @@ impl Repeat {
     /// Records that the request is about to be sent.
     pub(in crate::dat::ep) fn note_request(&mut self) {
         self.requested = true;
+    }
+
+    /// Returns whether the connect timer makes another attempt.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// Counts an attempt whose local port was in use. Returns whether another one follows at once.
+    fn tries_another_port(&mut self) -> bool {
+        self.ports_in_use = self.ports_in_use.saturating_add(1);
+        self.ports_in_use <= MAX_OTHER_PORTS
     }
 
     /// Counts a failure. Returns the milliseconds until the next attempt.
@@ -79,12 +102,14 @@ impl Repeat {
 }
 
 impl Inner {
+    /// Returns whether the connect is in progress, and the peer has not accepted.
+    fn may_attempt_again(&self) -> bool {
+        matches!(self.phase, Phase::Connecting(_)) && !self.connection.attempt.confirms
+    }
+
     /// Returns whether the connect goes on until the peer answers.
     fn repeats(&self) -> bool {
-        matches!(
-            (self.phase, self.connection.attempt.deadline),
-            (Phase::Connecting(_), Deadline::Never)
-        ) && !self.connection.attempt.confirms
+        self.may_attempt_again() && matches!(self.connection.attempt.deadline, Deadline::Never)
     }
 }
 
@@ -92,6 +117,11 @@ impl Ep {
     /// Handles the end of an attempt that the peer has not answered: reports UNREACHABLE, or
     /// prepares another attempt.
     pub(in crate::dat::ep) fn unanswered(self: &Arc<Self>, id: &IdRef<'_>) {
+        self.unanswered_as(id, Network::Unreachable);
+    }
+
+    /// As [`Ep::unanswered`], but reports `failure`.
+    fn unanswered_as(self: &Arc<Self>, id: &IdRef<'_>, failure: Network) {
         let is_iwarp = self.context.ia.is_iwarp();
         let repeats = {
             let mut inner = self.inner.lock();
@@ -103,34 +133,62 @@ impl Ep {
             repeats
         };
         if !repeats {
-            self.failed(id, Network::Unreachable);
+            self.failed(id, failure);
         }
     }
 
-    /// As [`Ep::unanswered`], for an attempt whose request could not be sent.
-    pub(in crate::dat::ep) fn unsent(self: &Arc<Self>, id: &IdRef<'_>) {
+    /// Handles an attempt whose local port TCP uses. Makes another attempt at once, unless there
+    /// were many.
+    pub(super) fn local_port_in_use(self: &Arc<Self>, id: &IdRef<'_>) {
+        let tries_again = {
+            let mut inner = self.inner.lock();
+            let tries_again = inner.owns(id)
+                && inner.may_attempt_again()
+                && inner.connection.attempt.repeat.tries_another_port();
+            if tries_again {
+                self.repeat_after(&mut inner, 0);
+            }
+            tries_again
+        };
+        if !tries_again {
+            self.unsent(id, Network::NonPeerRejected);
+        }
+    }
+
+    /// Handles an attempt whose request could not be sent: reports `failure`, or prepares another
+    /// attempt.
+    pub(super) fn unsent(self: &Arc<Self>, id: &IdRef<'_>, failure: Network) {
         {
             let mut inner = self.inner.lock();
             if inner.owns(id) {
                 inner.connection.attempt.repeat.requested = false;
             }
         }
-        self.unanswered(id);
+        self.unanswered_as(id, failure);
     }
 
-    /// Starts the connect timer, which makes another attempt.
+    /// Starts the connect timer, which makes another attempt after a delay that grows.
     fn repeat_later(self: &Arc<Self>, inner: &mut Inner) {
-        let repeat = &mut inner.connection.attempt.repeat;
-        repeat.is_due = true;
-        let delay = msecs_to_jiffies(repeat.next_delay());
+        let delay = inner.connection.attempt.repeat.next_delay();
+        self.repeat_after(inner, delay);
+    }
+
+    /// Starts the connect timer, which makes another attempt after so many milliseconds.
+    fn repeat_after(self: &Arc<Self>, inner: &mut Inner, milliseconds: u32) {
+        inner.connection.attempt.repeat.is_due = true;
+        // It runs for the deadline otherwise. The attempt starts it for that again.
+        cancel_delayed::<_, CONNECT>(self);
+        let delay = msecs_to_jiffies(milliseconds);
         let _ = queue().enqueue_delayed::<_, CONNECT>(self.clone(), delay);
     }
 
-    /// Makes another attempt, unless the connect has ended meanwhile. Context: the connect timer.
-    pub(in crate::dat::ep) fn repeat(self: &Arc<Self>) {
+    /// Makes another attempt if one is due, unless the connect has ended meanwhile. Context: the
+    /// connect timer.
+    pub(super) fn repeat(self: &Arc<Self>) {
         let old = {
             let mut inner = self.inner.lock();
-            if !core::mem::take(&mut inner.connection.attempt.repeat.is_due) || !inner.repeats() {
+            let is_due = core::mem::take(&mut inner.connection.attempt.repeat.is_due);
+            if !is_due || !inner.may_attempt_again() {
                 return;
             }
             inner.connection.attempt.request_waits = false;
@@ -139,12 +197,25 @@ impl Ep {
         };
         // Waits for a handler of the last attempt.
         drop(old);
-        if self.attempt_again().is_err() {
+        if let Err(error) = self.attempt_again() {
+            self.attempt_failed(error);
+        }
+    }
+
+    /// Handles another attempt that could not begin.
+    fn attempt_failed(self: &Arc<Self>, error: DatError) {
+        {
             let mut inner = self.inner.lock();
             if inner.repeats() {
-                self.repeat_later(&mut inner);
+                return self.repeat_later(&mut inner);
             }
         }
+        let failure = match error.kind() {
+            Kind::InvalidAddress => Network::Unreachable,
+            _ => Network::NonPeerRejected,
+        };
+        // Refused if the connect has ended.
+        let _ = self.feed(failure, None);
     }
 
     fn attempt_again(self: &Arc<Self>) -> DatResult {
@@ -174,7 +245,7 @@ impl Ep {
     /// A reset waits for the connect timer, so no other connect can have begun.
     fn adopt(&self, id: &Arc<CmId>) -> bool {
         let mut inner = self.inner.lock();
-        let adopts = inner.repeats() && inner.connection.id.is_none();
+        let adopts = inner.may_attempt_again() && inner.connection.id.is_none();
         if adopts {
             inner.connection.id = Some(id.clone());
         }

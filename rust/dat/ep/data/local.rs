@@ -196,34 +196,42 @@ impl Ep {
             return Ok(false);
         }
         inner.may_send()?;
-        let before = inner.requests.outstanding();
-        if let (Operation::BindMw | Operation::LmrFmr, Some(region)) = (dto.operation, &region) {
-            self.post_barrier(&mut inner, region)?;
-        }
-        let slot = inner.requests.post(dto).ok_or(no_slot())?.slot;
-        match self.post_local_to_qp(&inner, slot, &dto, region.as_ref()) {
-            Ok(posted) => {
-                let lmr = lmr.as_ref().map(Outstanding::new);
-                if let Some(region) = posted {
-                    inner
-                        .registrations
-                        .begin(node, slot, RequestObjects { region, lmr });
-                }
-            }
-            Err(error) => {
-                inner.requests.cancel(slot);
-                return Err(error);
-            }
-        }
-        if flushes_posts(inner.phase) {
-            inner.count_posted_after_end(Direction::Request, before);
-        }
+        let post = |inner: &mut Inner| {
+            self.post_local_dto(inner, &dto, region.as_ref(), lmr.as_ref(), node)
+        };
+        let slot = match flushes_posts(inner.phase) {
+            true => inner.after_end(Direction::Request, post)?,
+            false => post(&mut inner)?,
+        };
         let is_suppressed = dto.flags.has(CompletionFlags::SUPPRESS);
         request
             .action
             .posted(state.as_deref_mut(), ep, is_suppressed)?;
         self.trace_post(&mut inner, slot, &dto);
         Ok(true)
+    }
+
+    /// Posts a request to the QP. Returns its slot.
+    fn post_local_dto(
+        &self,
+        inner: &mut Inner,
+        dto: &Dto,
+        region: Option<&Arc<FastMr>>,
+        lmr: Option<&Arc<FastLmr>>,
+        node: RBTreeNodeReservation<u32, RequestObjects>,
+    ) -> DatResult<u32> {
+        if let (Operation::BindMw | Operation::LmrFmr, Some(region)) = (dto.operation, region) {
+            self.post_barrier(inner, region)?;
+        }
+        let slot = inner.requests.post(*dto).ok_or(no_slot())?.slot;
+        let posted = self.post_local_to_qp(inner, slot, dto, region);
+        let posted = posted.inspect_err(|_| inner.requests.cancel(slot))?;
+        if let Some(region) = posted {
+            let lmr = lmr.map(Outstanding::new);
+            let objects = RequestObjects { region, lmr };
+            inner.registrations.begin(node, slot, objects);
+        }
+        Ok(slot)
     }
 
     fn local_dto(inner: &Inner, request: &LocalRequest<'_>) -> DatResult<Dto> {

@@ -214,22 +214,15 @@ impl Ep {
             return Ok(());
         }
         let direction = dto.operation.direction();
-        let before = inner.outstanding(direction);
-        let posted = match direction {
+        inner.after_end(direction, |inner| match direction {
             Direction::Receive => self.post_to_qp(inner, dto, post.local, list),
-            Direction::Request => self.post_request(inner, dto, post, list),
-        };
-        // ocrdma refuses posts to a QP in ERR, with EINVAL.
-        posted.map_err(|error| match error == DatError::internal() {
-            true => inner.phase.invalid_state_error(),
-            false => error,
-        })?;
-        if direction == Direction::Request {
-            // The QP may be moving to ERR, and carry the request out unsignalled.
-            self.close_end_or_give_up(inner);
-        }
-        inner.count_posted_after_end(direction, before);
-        Ok(())
+            Direction::Request => {
+                self.post_request(inner, dto, post, list)?;
+                // The QP may be moving to ERR, and carry the request out unsignalled.
+                self.close_end_or_give_up(inner);
+                Ok(())
+            }
+        })
     }
 
     /// Reports a DTO as flushed if it is posted after the end of the connection. Returns whether it

@@ -75,6 +75,7 @@ mod iwarp_addresses;
 mod iwarp_cq;
 mod iwarp_early_receives;
 mod iwarp_failed_connect;
+mod iwarp_local_port;
 mod iwarp_qp_number;
 mod kdapltest;
 mod kdapltest_ends;
@@ -314,6 +315,7 @@ pub fn all() -> Vec<Test> {
         iwarp_failed_connect::TESTS,
         iwarp_addresses::TESTS,
         iwarp_cq::TESTS,
+        iwarp_local_port::TESTS,
         iwarp_qp_number::TESTS,
         address_loss::TESTS,
         addresses::TESTS,

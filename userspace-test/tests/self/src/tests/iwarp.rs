@@ -110,6 +110,13 @@ fn add_netdev() -> Result<()> {
     command(&format!("ip link set {NETDEV} up"))
 }
 
+/// Listens for TCP connections, at a port that no connect takes as its local one. Returns the port.
+pub fn tcp_listener(context: &Context) -> Result<(TcpListener, u64)> {
+    let port = context.port();
+    let listener = TcpListener::bind((IpAddr::from(ADDRESS), u16::try_from(port)?))?;
+    Ok((listener, port))
+}
+
 /// Connects an endpoint to an address that no host answers.
 fn calls_nobody(context: &Context, ia: &Ia, time: Option<Duration>) -> Result<End> {
     let end = End::new(ia, Shape::default())?;
@@ -195,11 +202,10 @@ pub fn caller(context: &Context, user: u32) -> Result<()> {
 /// attempt.
 fn close_during_unanswered_connect(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
-    let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-    let port = listener.local_addr()?.port();
+    let (listener, port) = tcp_listener(context)?;
     let ia = device.open()?;
     let end = End::new(&ia, Shape::default())?;
-    end.ep.connect(ADDRESS.into(), port.into(), None, &[])?;
+    end.ep.connect(ADDRESS.into(), port, None, &[])?;
     let (mut peer, _) = listener.accept()?;
     // The request has arrived: siw now waits ten seconds for the answer.
     peer.read_exact(&mut [0; 20])?;
@@ -259,12 +265,11 @@ const OTHER_USER: u32 = 4_711;
 fn connect_stays_in_namespace(context: &Context) -> Result<()> {
     let device = Device::in_namespace(NAMESPACE)?;
     let here = Netdev::new()?;
-    let host = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+    let (host, port) = tcp_listener(context)?;
     host.set_nonblocking(true)?;
-    let port = host.local_addr()?.port();
     let ia = device.open()?;
     let end = End::new(&ia, Shape::default())?;
-    end.ep.connect(ADDRESS.into(), port.into(), Some(context.patience()), &[])?;
+    end.ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
     let event = context.next(&end.connect)?;
     let Event::Connection { event, .. } = event else { bail!("{event} on the connect EVD") };
     if let Ok((_, from)) = host.accept() {

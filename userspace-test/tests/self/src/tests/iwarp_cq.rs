@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Checks the completion queue entries of a queue pair whose connection outlives its endpoint.
 
-use super::iwarp::{Device, ADDRESS};
+use super::iwarp::{tcp_listener, Device, ADDRESS};
 use super::tests;
 use super::user_limits::held;
 use crate::context::Context;
@@ -10,7 +10,6 @@ use crate::expect::same;
 use anyhow::Result;
 use libkdapl::{CompletionFlags, Ep, EpAttr, EvdFlags};
 use std::io::Read;
-use std::net::{IpAddr, TcpListener};
 
 tests! {
     entries_reserved_until_qp_is_destroyed, 120, "A queue pair that outlives its endpoint over iWARP keeps its completion queue entries until it is destroyed";
@@ -23,8 +22,7 @@ const RECEIVES: u64 = 10;
 
 fn entries_reserved_until_qp_is_destroyed(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
-    let silent = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-    let port = silent.local_addr()?.port();
+    let (silent, port) = tcp_listener(context)?;
     let end = End::new(&device.open()?, Shape::default())?;
     let evd = end.ia.create_evd(EvdFlags::DTO, 8)?;
     let endpoint = |completions: u32| -> Result<Ep, libkdapl::Error> {
@@ -40,7 +38,7 @@ fn entries_reserved_until_qp_is_destroyed(context: &Context) -> Result<()> {
         first.post_recv(&[end.lmr.segment(0, 64)], cookie, CompletionFlags::default())?;
     }
     same("completion queues", queues()?, 1)?;
-    first.connect(ADDRESS.into(), port.into(), None, &[])?;
+    first.connect(ADDRESS.into(), port, None, &[])?;
     let (mut peer, _) = silent.accept()?;
     // From now on the driver waits some seconds for the answer.
     peer.read_exact(&mut [0; 20])?;

@@ -4,7 +4,7 @@
 //! The driver connects the queue pair, and then reports the peer's reply to `rdma_cm`.
 //! `kdapl_disguise` holds the reply back. So any number of messages arrives before ESTABLISHED.
 
-use super::iwarp::{Device, ADDRESS, DEVICE};
+use super::iwarp::{tcp_listener, Device, ADDRESS, DEVICE};
 use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
@@ -15,7 +15,6 @@ use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpState, Type,
 };
-use std::net::{IpAddr, TcpListener};
 
 tests! {
     follow_established, 240, "Thousands of messages that come over iWARP before ESTABLISHED are reported after it, and later ones after them";
@@ -55,8 +54,7 @@ impl<'a> EpBeforeEstablished<'a> {
     /// Posts as many receives as the endpoint has room for, and connects.
     fn new(context: &'a Context, receives: u32, qlen: u32) -> Result<Self> {
         let device = Device::of_client(context)?;
-        let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-        let port = listener.local_addr()?.port();
+        let (listener, port) = tcp_listener(context)?;
         let memory = qlen as usize * MESSAGE;
         let shape = Shape { merged: true, receives: qlen, requests: 1, memory, ..Shape::default() };
         let end = End::new(&device.open()?, shape)?;
@@ -66,7 +64,7 @@ impl<'a> EpBeforeEstablished<'a> {
             post(&end, &ep, number)?;
         }
         let disguise = HeldReplies::new()?;
-        ep.connect(ADDRESS.into(), port.into(), None, &[])?;
+        ep.connect(ADDRESS.into(), port, None, &[])?;
         let peer = IwarpPeer::accept(&listener)?;
         context.until("the reply is held back", || Ok(disguise.0.parameter("held")? == 1))?;
         let (posted, sent) = (receives, 0);

@@ -5,7 +5,7 @@
 //! it must fail after that. `kdapl_disguise` makes a siw device pass for one of irdma, and counts
 //! queue pairs that fail too early. The peer is a socket that has not answered yet.
 
-use super::iwarp::{Device, ADDRESS, DEVICE};
+use super::iwarp::{tcp_listener, Device, ADDRESS, DEVICE};
 use super::kernel::{self, Loaded};
 use super::tests;
 use crate::context::Context;
@@ -16,7 +16,6 @@ use crate::machine::no_objects_left;
 use crate::threads::Worker;
 use anyhow::Result;
 use libkdapl::{Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ia};
-use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 tests! {
@@ -58,9 +57,8 @@ impl Calling {
         // From now on the device registers no memory.
         let disguise = disguise()?;
         end.ep.post_recv(&[], COOKIE, CompletionFlags::default())?;
-        let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-        let port = listener.local_addr()?.port();
-        end.ep.connect(ADDRESS.into(), port.into(), patience, &[])?;
+        let (listener, port) = tcp_listener(context)?;
+        end.ep.connect(ADDRESS.into(), port, patience, &[])?;
         let callee = IwarpCallee::new(&listener)?;
         context
             .until("the driver waits for the peer", || Ok(disguise.parameter("connects")? == 1))?;
@@ -88,10 +86,9 @@ struct Called {
 impl Called {
     /// Checks that the endpoint connects again.
     fn connects_again(&self, context: &Context) -> Result<()> {
-        let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-        let port = listener.local_addr()?.port();
+        let (listener, port) = tcp_listener(context)?;
         let patience = Some(context.patience());
-        self.end.ep.connect(ADDRESS.into(), port.into(), patience, &[])?;
+        self.end.ep.connect(ADDRESS.into(), port, patience, &[])?;
         let _peer = IwarpPeer::accept(&listener)?;
         connection(&context.next(&self.end.connect)?, ConnectionEvent::Established)?;
         self.end.ep.disconnect(Close::Abrupt)?;
@@ -168,8 +165,8 @@ impl FreeInKernel {
         kernel::device(context)?;
         let _device = Device::of_client(context)?;
         let disguise = disguise()?;
-        let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-        let (port, patience) = (listener.local_addr()?.port(), context.patience().as_secs());
+        let (listener, port) = tcp_listener(context)?;
+        let patience = context.patience().as_secs();
         let parameters = format!("device={DEVICE} iwarp=1 port={port} patience={patience}");
         let tests = Loaded::new("kdapl_ktest", &parameters)?;
         let running = Worker::start(|| kernel::run("free_amid_connect"))?;

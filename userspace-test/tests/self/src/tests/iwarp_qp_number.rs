@@ -8,7 +8,7 @@
 //! `kdapl_disguise` delays the lookup, or the next step of `iw_cm` with the queue pair. It counts
 //! queue pairs that are destroyed meanwhile.
 
-use super::iwarp::{Device, ADDRESS, DEVICE};
+use super::iwarp::{tcp_listener, Device, ADDRESS, DEVICE};
 use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
@@ -19,7 +19,7 @@ use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Ep, EpState, Evd, EvdFlags, Event,
 };
 use std::io::ErrorKind;
-use std::net::{IpAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -99,7 +99,10 @@ impl<'a> DelayedPair<'a> {
         ep.post_recv(&[client.lmr.segment(0, 64)], 3, flags)?;
         peer.post_recv(&[server.lmr.segment(0, 64)], 4, flags)?;
         ep.connect(ADDRESS.into(), self.port, Some(self.context.patience()), &[])?;
-        self.request()?.accept(&peer, &[])?;
+        // A connect that failed sends no request: its event says more than the missing request.
+        let request =
+            self.request().with_context(|| format!("caller: {:?}", client.connect.dequeue()));
+        request?.accept(&peer, &[])?;
         for end in [client, server] {
             connection(&self.context.next(&end.connect)?, ConnectionEvent::Established)?;
         }
@@ -161,8 +164,7 @@ fn freed_while_connecting(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let scene = DelayedPair::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
-    let socket = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-    let port = u64::from(socket.local_addr()?.port());
+    let (socket, port) = tcp_listener(context)?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| hang_up(&socket, &stop));

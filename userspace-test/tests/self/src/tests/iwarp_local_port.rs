@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Local ports of connects over iWARP that TCP sockets use already.
+//!
+//! `rdma_cm` chooses the local port among those that no ID of its own has. siw and erdma then bind
+//! a TCP socket to it.
+
+use super::connect_routes::Ports;
+use super::iwarp::{Device, ADDRESS};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::connection;
+use anyhow::{Context as _, Result};
+use libkdapl::{ConnectionEvent, Ia};
+use std::net::{IpAddr, TcpListener};
+use std::ops::RangeInclusive;
+
+tests! {
+    in_use, 120, "A connect over iWARP takes another local port if a TCP socket uses its own";
+    all_in_use, 60, "A connect over iWARP ends if TCP sockets use all local ports";
+}
+
+/// Listening sockets at local ports of the device's address.
+struct Sockets {
+    _sockets: Vec<TcpListener>,
+}
+
+impl Sockets {
+    fn at(mut ports: RangeInclusive<u16>) -> Result<Self> {
+        let sockets = ports.try_fold(Vec::new(), |mut sockets, port| -> Result<_> {
+            let socket = TcpListener::bind((IpAddr::from(ADDRESS), port));
+            sockets.push(socket.with_context(|| format!("binding to port {port}"))?);
+            Ok(sockets)
+        })?;
+        Ok(Self { _sockets: sockets })
+    }
+}
+
+fn call(context: &Context, ia: &Ia, port: u64) -> Result<End> {
+    let end = End::new(ia, Shape::default())?;
+    end.ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
+    Ok(end)
+}
+
+/// Half of the ports are in use.
+fn in_use(context: &Context) -> Result<()> {
+    let device = Device::of_client(context)?;
+    let (client_ia, server_ia) = (device.open()?, device.open()?);
+    let listener = Listener::new(context, &server_ia)?;
+    let _ports = Ports::of(&context.client, "40000 40015")?;
+    let _sockets = Sockets::at(40_000..=40_007)?;
+    for round in 0..context.count(100).max(20) {
+        let tell = || format!("connect {round}");
+        let client = call(context, &client_ia, listener.port)?;
+        let server = End::new(&server_ia, Shape::default())?;
+        let request = listener.request(context);
+        // A connect that failed has sent no request, and its event says why.
+        let request = request.with_context(|| format!("event: {:?}", client.connect.dequeue()));
+        request.with_context(tell)?.accept(&server.ep, &[])?;
+        for end in [&client, &server] {
+            let event = context.next(&end.connect).with_context(tell)?;
+            connection(&event, ConnectionEvent::Established).with_context(tell)?;
+        }
+    }
+    Ok(())
+}
+
+fn all_in_use(context: &Context) -> Result<()> {
+    let device = Device::of_client(context)?;
+    let ia = device.open()?;
+    let listener = Listener::new(context, &ia)?;
+    let _ports = Ports::of(&context.client, "40000 40003")?;
+    let sockets = Sockets::at(40_000..=40_003)?;
+    let client = call(context, &ia, listener.port)?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::NonPeerRejected)?;
+    // The endpoint is as after any failed connect.
+    drop(sockets);
+    client.ep.reset()?;
+    client.ep.connect(ADDRESS.into(), listener.port, Some(context.patience()), &[])?;
+    let server = End::new(&ia, Shape::default())?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
+}
