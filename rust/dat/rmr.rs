@@ -197,7 +197,7 @@ impl Rmr {
 
     /// Binds the RMR to a part of an LMR, or unbinds it: `dat_rmr_bind`. Returns the RMR context;
     /// 0 after an unbind, and if the Endpoint is disconnected: the event then says that the request
-    /// was flushed, and the RMR stays as it was.
+    /// was flushed. A flushed bind leaves the RMR as it was, a flushed unbind ends its bind.
     ///
     /// The context is valid for peers once the request has been carried out. The device carries the
     /// request out before any later request of the Endpoint. The context of an earlier bind ends
@@ -244,8 +244,11 @@ impl Rmr {
         };
         let is_made = ep.post_local(&mut request, CallContext::Process)?;
         if !is_made {
-            // The Endpoint is disconnected: the event says that the bind was flushed, and the
-            // region ends with this call.
+            // The Endpoint is disconnected: the event says that the request was flushed. The region
+            // of a bind ends with this call. An unbind needs no request to end the bind.
+            if new.is_none() {
+                state.replace(RmrState::Unbound, &self.pz);
+            }
             return Ok(0);
         }
         let new = new.map(|(new, room)| {

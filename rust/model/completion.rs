@@ -31,6 +31,8 @@ impl CompletionFlags {
     /// Produce no event, not even for a failure. Not a flag of DAT: it distinguishes the requests
     /// of kDAPL. It includes [`CompletionFlags::SUPPRESS`].
     pub(crate) const MARKER: Self = Self(0x8000_0000 | Self::SUPPRESS.0);
+    /// The DTO was posted after the end of the connection. Not a flag of DAT.
+    pub(crate) const AFTER_END: Self = Self(0x4000_0000);
     /// Start an invalidation only after earlier requests have completed. Kernel consumers only.
     pub(crate) const LMR_INVALIDATE_FENCE: Self = Self(0x20);
 
@@ -74,6 +76,11 @@ impl CompletionFlags {
         } else {
             None
         }
+    }
+
+    /// Returns these flags and `flags`.
+    pub(crate) const fn with(self, flags: Self) -> Self {
+        Self(self.0 | flags.0)
     }
 
     /// Returns whether all of `flags` are set.

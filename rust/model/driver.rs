@@ -139,10 +139,15 @@ impl DriverProperties {
         discards_signals: false,
     };
 
-    /// mlx4 and mlx5.
-    const MLX: Self = Self {
+    const MLX5: Self = Self {
         allows_unsignalled: true,
         ..Self::TRUSTED
+    };
+
+    const MLX4: Self = Self {
+        // `mlx4_ib_reg_user_mr()` chooses the size of the device's pages by `start`.
+        rebases_user_regions: false,
+        ..Self::MLX5
     };
 
     const QEDR: Self = Self {
@@ -236,7 +241,8 @@ impl DriverProperties {
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
     pub(crate) const fn from_id(id: u32) -> Self {
         match id {
-            id::MLX5 | id::MLX4 => Self::MLX,
+            id::MLX5 => Self::MLX5,
+            id::MLX4 => Self::MLX4,
             id::CXGB4 | id::BNXT_RE => Self::TRUSTED,
             id::VMW_PVRDMA => Self::PVRDMA,
             id::ERDMA => Self::ERDMA,

@@ -218,6 +218,8 @@ pub(crate) struct DtoSlots<S> {
     next_unused: u32,
     /// Number of DTOs in flight.
     busy: u32,
+    /// Number of those that were posted after the end of the connection.
+    late: u32,
     storage: S,
 }
 
@@ -228,6 +230,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
             free: None,
             next_unused: 0,
             busy: 0,
+            late: 0,
             storage,
         }
     }
@@ -256,6 +259,11 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         self.busy
     }
 
+    /// Returns the number of DTOs in flight that were posted before the end of the connection.
+    pub(crate) fn outstanding_before_end(&self) -> u32 {
+        self.busy.wrapping_sub(self.late)
+    }
+
     /// Allocates a slot for a DTO; `None` if all are busy.
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
         self.post_in_order(dto, PostPosition::default())
@@ -280,6 +288,9 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
             self.next_unused = index.wrapping_add(1);
         }
         self.busy = self.busy.wrapping_add(1);
+        if dto.flags.has(CompletionFlags::AFTER_END) {
+            self.late = self.late.wrapping_add(1);
+        }
         Some(index)
     }
 
@@ -356,6 +367,9 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
                 *entry = Slot::Free(self.free);
                 self.free = Some(slot);
                 self.busy = self.busy.wrapping_sub(1);
+                if dto.flags.has(CompletionFlags::AFTER_END) {
+                    self.late = self.late.wrapping_sub(1);
+                }
                 Some(dto)
             }
         }

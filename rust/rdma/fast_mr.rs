@@ -336,6 +336,15 @@ impl PostedMr {
         }
     }
 
+    /// Reverts [`PostedMr::for_registration`]: the driver has refused the request, which may be
+    /// posted again.
+    pub(super) fn withdraw(mut self) {
+        if let (Some(region), true) = (&self.region, self.registers) {
+            region.state.store(UNUSED, Release);
+        }
+        self.registers = false;
+    }
+
     /// Notes that the device gets the key of the region: the request was posted.
     pub(super) fn was_posted(&self) {
         if let Some(region) = &self.region {

@@ -35,11 +35,16 @@ use crate::{
         prelude::*, //
     },
     model::{
+        completion::CompletionFlags,
         dto::{
+            Dto,
             DtoSlots,
             Scan, //
         },
-        ep::Phase,
+        ep::{
+            flushes_posts,
+            Phase, //
+        },
         handle::{
             Direction,
             PerDirection, //
@@ -183,35 +188,36 @@ impl Inner {
         }
     }
 
-    /// Returns the number of DTOs in flight that were posted before the end of the connection.
+    /// Returns whether a DTO is in flight that was posted before the end of the connection.
     ///
-    /// DTOs of a direction complete in the order of their posts. So those that were posted after
-    /// the end are the last ones in flight.
-    pub(super) fn outstanding_before_end(&self, direction: Direction) -> u32 {
-        let later = self.connection.posted_after_end.of(direction);
-        self.outstanding(direction).saturating_sub(*later)
+    /// Over siw a DTO that is posted while the QP is moved to ERR may complete before them.
+    pub(super) fn has_outstanding_before_end(&self, direction: Direction) -> bool {
+        let count = match direction {
+            Direction::Receive => {
+                let preposted = self.preposted_count.unwrap_or(0);
+                self.receives
+                    .outstanding_before_end()
+                    .saturating_add(preposted)
+            }
+            Direction::Request => self.requests.slots().outstanding_before_end(),
+        };
+        count != 0
     }
 
-    /// Calls `post`, which posts to the QP after the end of the connection, and counts the DTOs.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE if the driver takes no posts for a QP in ERR: ocrdma returns `EINVAL`. Errors
-    /// of `post`.
-    #[cold]
-    pub(super) fn after_end<R>(
-        &mut self,
-        direction: Direction,
-        post: impl FnOnce(&mut Self) -> DatResult<R>,
-    ) -> DatResult<R> {
-        let before = self.outstanding(direction);
-        let result = post(self);
-        let posted = self.outstanding(direction).saturating_sub(before);
-        let count = self.connection.posted_after_end.of_mut(direction);
-        *count = count.saturating_add(posted);
-        result.map_err(|error| match error == DatError::internal() {
-            true => self.phase.invalid_state_error(),
-            false => error,
-        })
+    /// Marks a DTO that is posted after the end of the connection.
+    pub(super) fn mark(&self, dto: &mut Dto) {
+        if flushes_posts(self.phase) {
+            dto.flags = dto.flags.with(CompletionFlags::AFTER_END);
+        }
+    }
+
+    /// Converts the error of a post to the QP. After the end of the connection ocrdma takes no
+    /// posts, and returns `EINVAL`: INVALID_STATE.
+    pub(super) fn post_refused(&self, error: DatError) -> DatError {
+        if flushes_posts(self.phase) && error == DatError::internal() {
+            self.phase.invalid_state_error()
+        } else {
+            error
+        }
     }
 }

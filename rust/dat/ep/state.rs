@@ -255,7 +255,7 @@ impl Ep {
     /// remaining effects.
     fn step_if_idle(&self, inner: &mut Inner) -> Effects {
         let mut left = Effects::NONE;
-        if inner.outstanding_before_end(Direction::Request) != 0 {
+        if inner.has_outstanding_before_end(Direction::Request) {
             return left;
         }
         // These inputs are no calls of the consumer, so they never fail.
@@ -263,8 +263,8 @@ impl Ep {
             left = effects;
         }
         // Receives flush only after the QP was moved to ERR.
-        let receives = inner.outstanding_before_end(Direction::Receive);
-        if left.qp_error || receives != 0 || inner.srq_receives.are_expected() {
+        let receives = inner.has_outstanding_before_end(Direction::Receive);
+        if left.qp_error || receives || inner.srq_receives.are_expected() {
             return left;
         }
         if let Ok(effects) = self.advance(inner, Progress::Idle) {

@@ -67,7 +67,7 @@ pub(crate) enum Direction {
 }
 
 /// A value for each direction.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct PerDirection<T> {
     pub(crate) requests: T,
     pub(crate) receives: T,
@@ -79,22 +79,6 @@ impl<T> PerDirection<T> {
         PerDirection {
             requests: convert(self.requests),
             receives: convert(self.receives),
-        }
-    }
-
-    /// Returns the value for one direction.
-    pub(crate) fn of(&self, direction: Direction) -> &T {
-        match direction {
-            Direction::Request => &self.requests,
-            Direction::Receive => &self.receives,
-        }
-    }
-
-    /// As [`PerDirection::of`], to change it.
-    pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut T {
-        match direction {
-            Direction::Request => &mut self.requests,
-            Direction::Receive => &mut self.receives,
         }
     }
 }

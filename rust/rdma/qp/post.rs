@@ -119,9 +119,16 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let wr = region.registration(wr_id, fence);
         // SAFETY: The structure is the one that the opcode requires. The region lives as long as
         // `posted`, which the caller keeps.
-        unsafe { self.post_raw((&raw const wr).cast()) }?;
-        posted.was_posted();
-        Ok(posted)
+        match unsafe { self.post_raw((&raw const wr).cast()) } {
+            Ok(()) => {
+                posted.was_posted();
+                Ok(posted)
+            }
+            Err(error) => {
+                posted.withdraw();
+                Err(error)
+            }
+        }
     }
 
     /// Posts a request to the send queue. Context: any except the callback of a completion queue.

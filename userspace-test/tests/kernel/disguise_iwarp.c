@@ -75,10 +75,16 @@ static void end(const struct iw_cm_id *id)
 	spin_unlock(&pending_lock);
 }
 
+/* The connection of such a queue pair ends meanwhile, and the queue pair still works. */
+static atomic_t hold_failures = ATOMIC_INIT(0);
+module_param_cb(hold_failures, &disguise_once_ops, &hold_failures, 0644);
+MODULE_PARM_DESC(hold_failures, "1 holds queue pairs that a module moves to ERR from now on, 0 lets them go on");
+
 void disguise_note_failure(const struct ib_qp *qp)
 {
 	unsigned int i;
 
+	disguise_hold_until_zero(&hold_failures);
 	spin_lock(&pending_lock);
 	for (i = 0; i < ARRAY_SIZE(pending); i++)
 		if (pending[i].id && pending[i].qp_num == qp->qp_num)
@@ -171,4 +177,5 @@ void disguise_remove_iwarp(struct ib_device *dev)
 void disguise_release_replies(void)
 {
 	atomic_set(&hold_replies, 0);
+	atomic_set(&hold_failures, 0);
 }

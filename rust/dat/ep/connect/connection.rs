@@ -11,7 +11,6 @@ use crate::{
     },
     model::{
         ep::ReadyGate,
-        handle::PerDirection,
         keepalive::Keepalive, //
     },
     rdma::{
@@ -100,8 +99,6 @@ pub(in crate::dat::ep) struct Connection {
     /// Value of `last_receive` at the last tick of the keepalive.
     pub(in crate::dat::ep) seen_receive: Option<Jiffies>,
     pub(in crate::dat::ep) keepalive: Keepalive,
-    /// Numbers of DTOs that were posted to the QP after the end of the connection.
-    pub(in crate::dat::ep) posted_after_end: PerDirection<u32>,
 }
 
 impl Connection {
@@ -119,7 +116,6 @@ impl Connection {
             last_receive: None,
             seen_receive: None,
             keepalive: Keepalive::default(),
-            posted_after_end: PerDirection::default(),
         }
     }
 

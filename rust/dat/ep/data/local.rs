@@ -30,10 +30,7 @@ use crate::{
             Dto,
             PostMark, //
         },
-        ep::{
-            flushes_posts,
-            may_post_request, //
-        },
+        ep::may_post_request,
         event::Operation,
         fast_lmr::LmrInput,
         handle::{
@@ -190,19 +187,15 @@ impl Ep {
         if inner.parts.pz()?.handle() != request.pz {
             return Err(Kind::ProtectionViolation.into());
         }
-        let dto = Self::local_dto(&inner, request)?;
+        let mut dto = Self::local_dto(&inner, request)?;
         if self.flush_if_ended(&mut inner, &dto)? {
             request.action.flushed(state.as_deref_mut(), ep)?;
             return Ok(false);
         }
         inner.may_send()?;
-        let post = |inner: &mut Inner| {
-            self.post_local_dto(inner, &dto, region.as_ref(), lmr.as_ref(), node)
-        };
-        let slot = match flushes_posts(inner.phase) {
-            true => inner.after_end(Direction::Request, post)?,
-            false => post(&mut inner)?,
-        };
+        inner.mark(&mut dto);
+        let posted = self.post_local_dto(&mut inner, &dto, region.as_ref(), lmr.as_ref(), node);
+        let slot = posted.map_err(|error| inner.post_refused(error))?;
         let is_suppressed = dto.flags.has(CompletionFlags::SUPPRESS);
         request
             .action
@@ -270,13 +263,14 @@ impl Ep {
         if capacity.saturating_sub(inner.requests.outstanding()) < 2 {
             return Err(no_slot());
         }
-        let barrier = Dto {
+        let mut barrier = Dto {
             cookie: 0,
             operation: Operation::LmrInvalidate,
             flags: CompletionFlags::MARKER,
             length: 0,
             posted: PostMark::NONE,
         };
+        inner.mark(&mut barrier);
         let slot = inner.requests.post(barrier).ok_or(no_slot())?.slot;
         let wr = self.request_id(inner, slot);
         // It ends before the registration, which holds the region.

@@ -80,7 +80,8 @@ impl Ep {
     #[cold]
     fn post_marker(&self, inner: &mut Inner) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
-        let marker = Dto::marker();
+        let mut marker = Dto::marker();
+        inner.mark(&mut marker);
         // By the rules of the model there is a slot.
         let posted = inner.requests.post(marker).ok_or(DatError::internal())?;
         let wr = self.request_id(inner, posted.slot);

@@ -206,23 +206,25 @@ impl Ep {
     fn post_after_end(
         &self,
         inner: &mut Inner,
-        dto: Dto,
+        mut dto: Dto,
         post: &Post<'_>,
         list: &SgList,
     ) -> DatResult {
         if self.flush_at_once(inner, &dto)? {
             return Ok(());
         }
+        inner.mark(&mut dto);
         let direction = dto.operation.direction();
-        inner.after_end(direction, |inner| match direction {
+        let posted = match direction {
             Direction::Receive => self.post_to_qp(inner, dto, post.local, list),
-            Direction::Request => {
-                self.post_request(inner, dto, post, list)?;
-                // The QP may be moving to ERR, and carry the request out unsignalled.
-                self.close_end_or_give_up(inner);
-                Ok(())
-            }
-        })
+            Direction::Request => self.post_request(inner, dto, post, list),
+        };
+        posted.map_err(|error| inner.post_refused(error))?;
+        if direction == Direction::Request {
+            // The QP may be moving to ERR, and carry the request out unsignalled.
+            self.close_end_or_give_up(inner);
+        }
+        Ok(())
     }
 
     /// Reports a DTO as flushed if it is posted after the end of the connection. Returns whether it

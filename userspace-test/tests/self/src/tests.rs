@@ -75,6 +75,7 @@ mod iwarp_addresses;
 mod iwarp_cq;
 mod iwarp_early_receives;
 mod iwarp_failed_connect;
+mod iwarp_late_posts;
 mod iwarp_local_port;
 mod iwarp_qp_number;
 mod kdapltest;
@@ -315,6 +316,7 @@ pub fn all() -> Vec<Test> {
         iwarp_failed_connect::TESTS,
         iwarp_addresses::TESTS,
         iwarp_cq::TESTS,
+        iwarp_late_posts::TESTS,
         iwarp_local_port::TESTS,
         iwarp_qp_number::TESTS,
         address_loss::TESTS,

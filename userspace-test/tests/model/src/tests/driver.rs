@@ -152,7 +152,6 @@ fn fast_regions_are_no_longer_than_device_and_driver_support() {
 fn drivers_that_use_the_address_in_the_process_register_at_no_other() {
     let reviewed = [
         id::MLX5,
-        id::MLX4,
         id::CXGB4,
         id::MTHCA,
         id::BNXT_RE,

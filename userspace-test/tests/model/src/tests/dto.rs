@@ -275,11 +275,16 @@ proptest! {
         for (n, act) in acts.into_iter().enumerate() {
             match act {
                 Act::Post => {
-                    let posted = slots.post(dto(n as u64));
+                    // The second half is posted after the end of a connection.
+                    let mut dto = dto(n as u64);
+                    if n > 100 {
+                        dto.flags = dto.flags.with(CompletionFlags::AFTER_END);
+                    }
+                    let posted = slots.post(dto);
                     prop_assert_eq!(posted.is_some(), map.len() < capacity);
                     if let Some(slot) = posted {
                         prop_assert!((slot as usize) < capacity);
-                        prop_assert_eq!(map.insert(slot, dto(n as u64)), None);
+                        prop_assert_eq!(map.insert(slot, dto), None);
                     }
                 }
                 Act::Complete(n) => if let Some(slot) = nth(&map, n) {
@@ -294,6 +299,8 @@ proptest! {
                 }
             }
             prop_assert_eq!(slots.outstanding() as usize, map.len());
+            let before = map.values().filter(|dto| !dto.flags.has(CompletionFlags::AFTER_END));
+            prop_assert_eq!(slots.outstanding_before_end() as usize, before.count());
         }
         prop_assert_eq!(slots.capacity() as usize, capacity);
     }

@@ -4,6 +4,7 @@
 use super::connect::reject;
 use super::iwarp;
 use super::kernel::Loaded;
+use super::rmr::scene::{bound, BOTH};
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
@@ -14,7 +15,7 @@ use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     Buffer, Close, CompletionFlags, Dto, DtoOperation, EpConfig, EpState, Error, Ia, Privileges,
-    Segment, Submitted, Subtype, Type,
+    RmrBinding, Segment, Submitted, Subtype, Type,
 };
 
 tests! {
@@ -326,6 +327,12 @@ fn busy_queue_pair(context: &Context) -> Result<()> {
         done(&context.next(&server.recv)?, DtoOperation::Receive, 8, cookie)?;
         done(&context.next(&client.request)?, DtoOperation::Send, 8, cookie)?;
     }
+    let rmr = client.ia.create_rmr(&client.pz)?;
+    let part = RmrBinding { lmr: &client.lmr, segment: segment[0], privileges: BOTH };
+    amid_change(&disguise, 1, || {
+        rmr.bind(&client.ep, &part, 9, CompletionFlags::default())?;
+        bound(context, client, &rmr, 9)
+    })?;
     // A queue pair that stays busy.
     disguise.set("busy_posts", 1 << 20)?;
     let refusal = client.ep.post_recv(&segment, 8, CompletionFlags::default());

@@ -11,6 +11,7 @@ use self::frees::{
 use self::scene::{bound, part, Scene, BOTH};
 use super::tests;
 use crate::context::Context;
+use crate::end::Pair;
 use crate::expect::{connection, done, refused, refused_as, same};
 use crate::fork::{end_of, fork};
 use anyhow::{bail, ensure, Result};
@@ -37,6 +38,8 @@ tests! {
     in_use, 30, "An LMR and a PZ with an RMR cannot be freed before the RMR";
     #[Transport]
     disconnected, 60, "A bind on a disconnected endpoint is flushed, and grants nothing";
+    #[Transport]
+    unbound_after_end, 60, "An unbind on a disconnected endpoint is flushed, and ends the bind";
     #[Transport]
     freed_at_once, 60, "An RMR that is freed while its bind is in the queue grants nothing";
     #[Transport]
@@ -284,6 +287,30 @@ fn disconnected(context: &Context) -> Result<()> {
         other => bail!("expected a flushed bind, got {other}"),
     }
     same("LMR", scene.rmr.query()?.lmr, 0)
+}
+
+/// The unbind is flushed at once. The bind was made on another endpoint, whose connection stays.
+fn unbound_after_end(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let segment = scene.bind(context, BOTH)?;
+    let Pair { client, server, listener } = &scene.pair;
+    let (caller, ended) = (client.another_ep()?, server.another_ep()?);
+    caller.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+    listener.request(context)?.accept(&ended, &[])?;
+    for end in [client, server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    ended.disconnect(libkdapl::Close::Abrupt)?;
+    for end in [client, server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+    }
+    scene.rmr.unbind(&ended, 9, CompletionFlags::default())?;
+    match context.next(&server.request)? {
+        Event::RmrBind { cookie: 9, status: DtoStatus::Flushed, .. } => {}
+        other => bail!("expected a flushed unbind, got {other}"),
+    }
+    same("LMR", scene.rmr.query()?.lmr, 0)?;
+    scene.access(context, true, segment, false)
 }
 
 fn largest(context: &Context) -> Result<()> {
