@@ -102,7 +102,8 @@ numbered! {
         EvdOverflow = 0x8001,
         /// The Interface Adapter is gone or unusable.
         IaCatastrophic = 0x8002,
-        /// An Endpoint failed, and no connection event reports it. With another reason code: an
+        /// An Endpoint failed, and no connection event reports it; or the last receive of an
+        /// Endpoint with a Shared Receive Queue has completed. With another reason code: an
         /// Endpoint has exceeded its soft high watermark, or a Shared Receive Queue has reached its
         /// low watermark. DAT has no numbers for these.
         EpBroken = 0x8003,

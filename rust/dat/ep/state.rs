@@ -71,7 +71,8 @@ impl Ep {
         Ok(effects)
     }
 
-    /// Reports on the asynchronous EVD that the Endpoint has failed.
+    /// Reports on the asynchronous EVD that the Endpoint has failed; with an SRQ, that its last
+    /// receive has completed.
     fn report_broken(&self) {
         self.context.report(&Event::Async {
             cause: AsyncEvent::EpBroken,
@@ -81,7 +82,8 @@ impl Ep {
     }
 
     /// Queues a connection event. BROKEN becomes an asynchronous event if the consumer wants no
-    /// connection events.
+    /// connection events. With an SRQ an asynchronous event follows the end of a connection: the
+    /// Endpoint has taken all its receives.
     fn report_connection(&self, inner: &Inner, event: ConnectionEvent) {
         if event == ConnectionEvent::Broken {
             self.context.connection_broke();
@@ -106,6 +108,13 @@ impl Ep {
             private_data_size,
             reason: 0,
         });
+        let ends = matches!(
+            event,
+            ConnectionEvent::Disconnected | ConnectionEvent::Broken
+        );
+        if ends && inner.parts.srq.is_some() {
+            self.report_broken();
+        }
     }
 
     /// Changes the phase because of `input`. Counts connections.

@@ -120,6 +120,7 @@ mod silent_requests;
 mod slow_memory;
 mod srq;
 mod srq_ends;
+mod srq_last_receive;
 mod srq_scale;
 pub mod srq_traffic;
 mod streams;
@@ -331,6 +332,7 @@ pub fn all() -> Vec<Test> {
         trace::TESTS,
         many_connections::TESTS,
         srq_ends::TESTS,
+        srq_last_receive::TESTS,
         srq_scale::TESTS,
         kill::TESTS,
         kill_by_state::TESTS,

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The asynchronous event after the last receive of an endpoint with a shared receive queue (SRQ).
+
+use super::srq_traffic::{send, Server};
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{connection, same};
+use anyhow::{bail, Result};
+use libkdapl::{AsyncEvent, Close, ConnectionEvent, Ep, Event};
+
+tests! {
+    #[Transport]
+    reported, 60, "After the last receive of an endpoint with an SRQ, at each end of its connection, one ASYNC_EP_BROKEN names it";
+    not_without_srq, 60, "An endpoint without an SRQ ends without ASYNC_EP_BROKEN";
+}
+
+/// Takes the events of the end of a connection: first the connection event.
+fn ends(context: &Context, server: &Server, ep: &Ep, end: ConnectionEvent) -> Result<()> {
+    connection(&context.next(&server.connect)?, end)?;
+    match context.next(server.ia.async_evd())? {
+        Event::Async { event: AsyncEvent::EpBroken, object, reason: 0 } => {
+            same("endpoint", object, ep.handle())
+        }
+        event => bail!("expected ASYNC_EP_BROKEN, got {event}"),
+    }
+}
+
+/// Several endpoints, some of which have received. Each is used for two connections.
+fn reported(context: &Context) -> Result<()> {
+    let server = Server::new(context, 32, 32)?;
+    server.post(0..16)?;
+    let ia = context.open()?;
+    let mut cookies = 0..;
+    for round in 0..2 {
+        for closes_here in [true, false] {
+            let ep = server.ep()?;
+            for _ in 0..2 {
+                let client = server.client(context, &ia, &ep)?;
+                if round == 0 {
+                    send(context, &client)?;
+                    server.takes(context, &ep, cookies.next().unwrap_or_default())?;
+                }
+                if closes_here {
+                    ep.disconnect(Close::Abrupt)?;
+                } else {
+                    client.ep.disconnect(Close::Abrupt)?;
+                }
+                ends(context, &server, &ep, ConnectionEvent::Disconnected)?;
+                ep.reset()?;
+            }
+        }
+    }
+    // Of the failures one is enough: no receive is long enough for the message.
+    let ep = server.ep()?;
+    let client = server.client(context, &ia, &ep)?;
+    client.send(0, 4096, 1)?;
+    ends(context, &server, &ep, ConnectionEvent::Broken)?;
+    context.quiet(server.ia.async_evd())
+}
+
+fn not_without_srq(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    pair.server.ep.disconnect(Close::Abrupt)?;
+    for end in [&pair.client, &pair.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        context.quiet(end.ia.async_evd())?;
+    }
+    Ok(())
+}
