@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The asynchronous event after the last receive of an endpoint with a shared receive queue (SRQ).
 
-use super::srq_traffic::{send, Server};
+use super::srq_traffic::{send, Server, MESSAGE};
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
@@ -51,10 +51,11 @@ fn reported(context: &Context) -> Result<()> {
             }
         }
     }
-    // Of the failures one is enough: no receive is long enough for the message.
+    // The receive exceeds the watermark.
     let ep = server.ep()?;
     let client = server.client(context, &ia, &ep)?;
-    client.send(0, 4096, 1)?;
+    ep.set_watermarks(None, Some(0))?;
+    client.send(0, MESSAGE, 1)?;
     ends(context, &server, &ep, ConnectionEvent::Broken)?;
     context.quiet(server.ia.async_evd())
 }

@@ -127,6 +127,17 @@ fn exceeded_at_once(context: &Context) -> Result<()> {
     reported(context, &server, &ep)?;
     ep.set_watermarks(None, Some(2))?;
     connection(&context.next(&server.connect)?, ConnectionEvent::Broken)?;
+    last_receive(context, &server, &ep)
+}
+
+/// Takes the asynchronous event of the end of a connection, which is the only one.
+fn last_receive(context: &Context, server: &Server, ep: &Ep) -> Result<()> {
+    match context.next(server.ia.async_evd())? {
+        Event::Async { event: AsyncEvent::EpBroken, object, reason: 0 } => {
+            same("endpoint", object, ep.handle())?;
+        }
+        event => anyhow::bail!("expected ASYNC_EP_BROKEN, got {event}"),
+    }
     context.quiet(server.ia.async_evd())
 }
 
@@ -150,7 +161,7 @@ fn hard(context: &Context) -> Result<()> {
         event => anyhow::bail!("expected BROKEN, got {event}"),
     }
     connection_over(&context.next(&client.connect)?)?;
-    context.quiet(server.ia.async_evd())?;
+    last_receive(context, &server, &ep)?;
     same("the other's state", other.status()?.state, EpState::Connected)?;
     has(&ep, 4)?;
     has(&other, 3)
