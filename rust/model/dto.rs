@@ -99,10 +99,14 @@ impl Dto {
     /// Returns the completion event of this DTO on the Endpoint with handle `ep`.
     pub(crate) const fn event(&self, ep: u64, result: DtoResult) -> Event {
         if let Some(rmr) = self.rmr() {
+            let status = match result.status {
+                DtoStatus::Success | DtoStatus::Flushed => result.status,
+                _ => DtoStatus::RmrOperationFailed,
+            };
             return Event::RmrBind {
                 rmr,
                 cookie: self.cookie,
-                status: result.status,
+                status,
             };
         }
         let (rmr_context, immed_data) = match self.operation {

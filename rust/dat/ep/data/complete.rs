@@ -301,3 +301,31 @@ impl Ep {
         ended_demand
     }
 }
+
+#[kunit_tests(kdapl_dto_status)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verbs_status_has_its_dat_status() {
+        use WcStatus as Verbs;
+        let table = [
+            (Verbs::Success, DtoStatus::Success),
+            (Verbs::Flushed, DtoStatus::Flushed),
+            (Verbs::LocalLength, DtoStatus::LocalLength),
+            (Verbs::LocalProtection, DtoStatus::LocalProtection),
+            (Verbs::LocalAccess, DtoStatus::LocalProtection),
+            (Verbs::LocalQpOperation, DtoStatus::LocalEp),
+            (Verbs::BadResponse, DtoStatus::BadResponse),
+            (Verbs::RemoteAccess, DtoStatus::RemoteAccess),
+            (Verbs::RemoteInvalidRequest, DtoStatus::RemoteResponder),
+            (Verbs::RemoteOperation, DtoStatus::RemoteResponder),
+            (Verbs::RnrRetryExceeded, DtoStatus::ReceiverNotReady),
+            (Verbs::RetryExceeded, DtoStatus::Transport),
+            (Verbs::Other(u32::MAX), DtoStatus::Transport),
+        ];
+        for (verbs, expected) in table {
+            assert_eq!(status(verbs), expected);
+        }
+    }
+}

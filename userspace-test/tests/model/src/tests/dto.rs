@@ -157,6 +157,35 @@ fn a_bind_has_an_event_of_its_own() {
 }
 
 #[test]
+fn a_bind_that_the_device_refuses_is_a_failed_rmr_operation() {
+    let bind = Dto {
+        operation: Operation::BindMw,
+        length: 77,
+        ..dto(7)
+    };
+    let status = |status| {
+        let result = DtoResult {
+            status,
+            length: 0,
+            extra: 0,
+        };
+        match bind.event(5, result) {
+            Event::RmrBind { status, .. } => status,
+            event => panic!("{event:?}"),
+        }
+    };
+    assert_eq!(status(DtoStatus::Success), DtoStatus::Success);
+    assert_eq!(status(DtoStatus::Flushed), DtoStatus::Flushed);
+    for failure in [
+        DtoStatus::LocalEp,
+        DtoStatus::LocalProtection,
+        DtoStatus::Transport,
+    ] {
+        assert_eq!(status(failure), DtoStatus::RmrOperationFailed);
+    }
+}
+
+#[test]
 fn a_time_is_kept_until_the_slot_is_taken_again() {
     let mut two = slots(2);
     let slot = two.post(dto(1)).expect("a slot");
