@@ -214,7 +214,7 @@ dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param)
  * @rmr_context: out: number for the peer's segments
  *
  * The bind is carried out before any later DTO of the Endpoint. The context of the last bind is
- * invalid when the call returns, and no context is used twice.
+ * invalid when the call returns. The driver may choose it again for a later region.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_RMR, DAT_INVALID_HANDLE_LMR, DAT_INVALID_HANDLE_EP): an

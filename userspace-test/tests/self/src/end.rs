@@ -57,7 +57,11 @@ pub struct End {
 
 impl End {
     pub fn new(ia: &Ia, shape: Shape) -> Result<Self> {
-        let pz = ia.create_pz()?;
+        Self::in_zone(ia, ia.create_pz()?, shape)
+    }
+
+    /// As [`End::new`], in a zone that may have other endpoints.
+    pub fn in_zone(ia: &Ia, pz: Pz, shape: Shape) -> Result<Self> {
         let (dtos, connection) = (EvdFlags::DTO, EvdFlags::CONNECTION);
         let (recv, request, connect) = if shape.merged {
             let qlen = (shape.receives + shape.requests + 4) as i32;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Remote Memory Regions: what peers may access, and when.
 
+mod contexts;
 mod frees;
 pub mod scene;
 
+use self::contexts::{context_ends, context_ends_for_all, contexts_differ, used_behind_bind};
 use self::frees::{
     closed_while_bound, freed_at_once, freed_behind_slow_request, freed_beside_bind,
     freed_with_full_evd, freed_with_stalled_bind,
@@ -28,6 +30,12 @@ tests! {
     protection, 240, "A peer can access a bound RMR as its privileges say, not one byte beyond";
     #[Transport]
     context_ends, 120, "After an unbind, another bind, a free or a close the old context is invalid";
+    #[Transport]
+    context_ends_for_all, 120, "An old context is refused to peers of the same PZ, of another one and of another adapter, and no byte moves";
+    #[Transport]
+    contexts_differ, 60, "Each of many binds has another context than all that are live, over soft-RoCE than all before";
+    #[Transport]
+    used_behind_bind, 60, "A message behind a bind, which has not completed, tells the peer a context that it may use at once";
     #[Transport]
     remote_invalidate, 60, "A peer's send invalidates an RMR, and the event of the receive has its context";
     #[Transport]
@@ -86,26 +94,6 @@ fn protection(context: &Context) -> Result<()> {
             change(&mut segment);
             scene.access(context, is_write, segment, false)?;
         }
-    }
-    Ok(())
-}
-
-fn context_ends(context: &Context) -> Result<()> {
-    type End = fn(&Context, &Scene) -> Result<()>;
-    let ends: [End; 3] = [
-        |context, scene| {
-            scene.rmr.unbind(&scene.pair.server.ep, 8, CompletionFlags::default())?;
-            bound(context, &scene.pair.server, &scene.rmr, 8)
-        },
-        |context, scene| scene.bind(context, BOTH).map(drop),
-        |_, scene| Ok(scene.rmr.free()?),
-    ];
-    for end in ends {
-        let scene = Scene::new(context)?;
-        let segment = scene.bind(context, BOTH)?;
-        scene.access(context, true, segment, true)?;
-        end(context, &scene)?;
-        scene.access(context, true, segment, false)?;
     }
     Ok(())
 }

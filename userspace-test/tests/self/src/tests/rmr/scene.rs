@@ -64,19 +64,33 @@ impl Scene {
             // siw lets the peer read all regions of the PZ: it does not check.
             return Ok(());
         }
+        if !allowed {
+            return self.denied(context, write, remote);
+        }
+        self.post(write, remote)?;
+        let (request, length) = (&self.pair.client.request, remote.length.into());
+        let operation = if write { DtoOperation::RdmaWrite } else { DtoOperation::RdmaRead };
+        done(&context.next(request)?, operation, length, 1)?;
+        self.moved(context, write, remote)
+    }
+
+    /// Posts a write to the peer's segment, or a read of it.
+    fn post(&self, write: bool, remote: Segment) -> Result<()> {
         let (client, length) = (&self.pair.client, remote.length as usize);
-        let before = self.lmr.buffer().to_vec(0, self.lmr.buffer().len());
         client.lmr.buffer().fill(0, length, 0xaa);
         if write {
-            client.write(0, length, remote, 1)?;
+            client.write(0, length, remote, 1)
         } else {
-            client.read(0, length, remote, 1)?;
+            client.read(0, length, remote, 1)
         }
-        if allowed {
-            let operation = if write { DtoOperation::RdmaWrite } else { DtoOperation::RdmaRead };
-            done(&context.next(&client.request)?, operation, length as u64, 1)?;
-            return self.moved(context, write, remote);
-        }
+    }
+
+    /// Writes to the peer's segment, or reads it. Checks that it breaks the connection and changes
+    /// nothing.
+    pub fn denied(&self, context: &Context, write: bool, remote: Segment) -> Result<()> {
+        let (client, length) = (&self.pair.client, remote.length as usize);
+        let before = self.lmr.buffer().to_vec(0, self.lmr.buffer().len());
+        self.post(write, remote)?;
         self.refused_by_peer(context)?;
         let after = self.lmr.buffer().to_vec(0, before.len());
         ensure!(after == before, "memory of the peer was changed");
