@@ -131,6 +131,7 @@ mod transfer;
 mod udapl;
 mod udapl_pairs;
 mod unprivileged;
+mod unwanted_completions;
 mod uring;
 pub mod user_device_share;
 pub mod user_limits;
@@ -213,6 +214,7 @@ pub fn all() -> Vec<Test> {
         ep_modify::TESTS,
         ep_modify_posted::TESTS,
         null_evds::TESTS,
+        unwanted_completions::TESTS,
         ep_states::TESTS,
         ep_connect::TESTS,
         ep_reset::TESTS,

@@ -32,7 +32,7 @@ tests! {
     device_removal, 120, "Removing a device under a connection without EVDs is ASYNC_EP_BROKEN, and leaves nothing behind";
 }
 
-const SHAPE: Shape = Shape {
+pub(super) const SHAPE: Shape = Shape {
     merged: false,
     receives: 4,
     requests: 4,
@@ -40,28 +40,28 @@ const SHAPE: Shape = Shape {
     peer_timeout_ms: 0,
     keepalive_ms: 0,
 };
-const LENGTH: usize = 64;
+pub(super) const LENGTH: usize = 64;
 
 /// EVDs that an endpoint has: for receives, requests and connection events.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+pub(super) struct Wanted {
     recv: bool,
     request: bool,
     connect: bool,
 }
 
 impl Wanted {
-    const NONE: Self = Self::of(0);
-    const ALL: Self = Self::of(7);
+    pub(super) const NONE: Self = Self::of(0);
+    pub(super) const ALL: Self = Self::of(7);
 
-    const fn of(bits: u32) -> Self {
+    pub(super) const fn of(bits: u32) -> Self {
         Self { recv: bits & 1 != 0, request: bits & 2 != 0, connect: bits & 4 != 0 }
     }
 }
 
 /// An endpoint, and the EVDs that it would have.
-struct Side {
-    end: End,
+pub(super) struct Side {
+    pub(super) end: End,
     wanted: Wanted,
 }
 
@@ -100,7 +100,7 @@ impl Side {
     }
 
     /// Waits for a state, and takes the connection event that belongs to it.
-    fn reaches(&self, context: &Context, state: EpState) -> Result<()> {
+    pub(super) fn reaches(&self, context: &Context, state: EpState) -> Result<()> {
         if self.wanted.connect {
             let event = context.next(&self.end.connect)?;
             match state {
@@ -120,7 +120,7 @@ impl Side {
     }
 
     /// Sends a message, and waits until it has arrived and nothing is outstanding.
-    fn sends(&self, context: &Context, to: &Self, round: u64) -> Result<()> {
+    pub(super) fn sends(&self, context: &Context, to: &Self, round: u64) -> Result<()> {
         let bytes = [round as u8; LENGTH];
         self.end.lmr.buffer().write(0, &bytes);
         to.end.receive(4096, LENGTH, round)?;
@@ -137,20 +137,29 @@ impl Side {
     }
 
     /// Checks that no event is left, also none of an EVD that the endpoint does not have.
-    fn is_quiet(&self, context: &Context) -> Result<()> {
+    pub(super) fn is_quiet(&self, context: &Context) -> Result<()> {
         let end = &self.end;
         context.quiet(end.ia.async_evd())?;
         [&end.recv, &end.request, &end.connect].into_iter().try_for_each(empty)
     }
 }
 
-fn sides(context: &Context, client: Wanted, server: Wanted) -> Result<(Side, Side, Listener)> {
+pub(super) fn sides(
+    context: &Context,
+    client: Wanted,
+    server: Wanted,
+) -> Result<(Side, Side, Listener)> {
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
     Ok((Side::new(&client_ia, client)?, Side::new(&server_ia, server)?, listener))
 }
 
-fn connect(context: &Context, client: &Side, server: &Side, listener: &Listener) -> Result<()> {
+pub(super) fn connect(
+    context: &Context,
+    client: &Side,
+    server: &Side,
+    listener: &Listener,
+) -> Result<()> {
     let patience = Some(context.patience());
     client.end.ep.connect(context.server_address(), listener.port, patience, &[])?;
     listener.request(context)?.accept(&server.end.ep, &[])?;
