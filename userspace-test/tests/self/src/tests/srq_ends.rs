@@ -11,9 +11,10 @@ use crate::expect::{connection, connection_over, refused_as, same};
 use crate::harness::skip;
 use crate::machine::DeviceGuard;
 use crate::threads::Joined;
-use anyhow::{bail, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, ConnectionEvent, Ep, EpChange, EpConfig, Evd, EvdFlags, Event, Ia, Subtype, Type,
+    Close, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpChange, EpConfig, Evd, EvdFlags, Event,
+    Ia, Subtype, Type,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -23,8 +24,10 @@ tests! {
     under_load, 180, "Endpoints of an SRQ end although its EVD is never without completions";
     #[Transport]
     ends_amid_messages, 180, "Connections that end amid a message cost an SRQ no receive for long";
-    #[Transport]
+    #[Hosts, Transport]
     every_connection_ends_amid_its_message, 180, "Connections that all end amid their messages do not leave an SRQ without receives";
+    #[Address, Transport]
+    receives_precede_the_end, 120, "The last receives of an endpoint of an SRQ precede the end of its connection, on one EVD for all events";
     freed_with_completions, 180, "An SRQ is freed with completions queued, and its EVD serves another one";
     freed_during_modify, 60, "An endpoint and its SRQ are freed while a modify creates a queue pair, and nothing keeps the device";
 }
@@ -109,6 +112,57 @@ fn under_load(context: &Context) -> Result<()> {
         sender.join().ok().context("the sender has panicked")??;
         taker.join().ok().context("the taker has panicked")?
     })
+}
+
+/// Messages that are on their way when a connection ends.
+const LAST: u32 = 8;
+
+fn receives_precede_the_end(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 64;
+    let server = Server::merged(context, RECEIVES)?;
+    let ia = context.open()?;
+    let lasting = server.ep()?;
+    let other = server.client(context, &ia, &lasting)?;
+    let mut all = 0;
+    for round in 0..context.count(200).max(24) {
+        let available = server.srq.query()?.available;
+        server.post((available..RECEIVES).map(|_| 7))?;
+        let ep = server.ep()?;
+        let client = server.client(context, &ia, &ep)?;
+        (0..LAST).try_for_each(|_| client.send(0, MESSAGE, 1))?;
+        let whose = if round % 2 == 0 { &ep } else { &client.ep };
+        let graceful = round % 4 / 2 == 1;
+        whose.disconnect(if graceful { Close::Graceful } else { Close::Abrupt })?;
+        let received = received_before_end(context, &server.recv, &ep)
+            .with_context(|| format!("round {round}"))?;
+        // A graceful disconnect waits for the messages of its own side.
+        let least = if graceful && round % 2 == 1 { LAST } else { 0 };
+        ensure!((least..=LAST).contains(&received), "round {round}: {received} receives");
+        all += received;
+        // Nothing of this endpoint follows: the next event is that of another one.
+        send(context, &other)?;
+        server.takes(context, &lasting, 7).with_context(|| format!("round {round}"))?;
+        ep.free()?;
+    }
+    println!("{all} receives before the ends");
+    Ok(())
+}
+
+/// Takes the events of `ep` until the end of its connection. Returns the number of its messages.
+fn received_before_end(context: &Context, events: &Evd, ep: &Ep) -> Result<u32> {
+    let mut received = 0;
+    loop {
+        match context.next(events)? {
+            Event::Dto(dto) if dto.ep == ep.handle() => {
+                same("operation", dto.operation, DtoOperation::Receive)?;
+                received += u32::from(dto.status == DtoStatus::Success);
+            }
+            event => {
+                connection_over(&event)?;
+                return Ok(received);
+            }
+        }
+    }
 }
 
 fn freed_with_completions(context: &Context) -> Result<()> {

@@ -76,6 +76,14 @@ impl Server {
         })
     }
 
+    /// As [`Server::new`], with one EVD for all events.
+    pub fn merged(context: &Context, receives: u32) -> Result<Self> {
+        let server = Self::new(context, receives, 1)?;
+        let streams = EvdFlags::DTO | EvdFlags::CONNECTION;
+        let all = server.ia.create_evd(streams, 2 * receives as i32)?;
+        Ok(Self { recv: all.clone(), request: all.clone(), connect: all, ..server })
+    }
+
     pub fn post(&self, cookies: impl IntoIterator<Item = u64>) -> Result<()> {
         for cookie in cookies {
             let offset = cookie as usize * MESSAGE % (64 << 10);
@@ -247,7 +255,7 @@ fn ends_in_traffic(context: &Context) -> Result<()> {
         }
         if round % 3 != 1 {
             connection_over(&context.next(&server.connect)?)?;
-            // All receives precede the end of the connection.
+            // All receives precede the end: `srq_ends.receives_precede_the_end`.
             ep.free()?;
         }
         while server.recv.dequeue().is_ok() {}
