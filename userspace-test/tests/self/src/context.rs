@@ -243,6 +243,11 @@ impl Context {
         ((usual as f64 * self.settings.effort / self.settings.scale) as u64).max(1)
     }
 
+    /// Returns `usual` times the effort; at least 1.
+    pub fn count_at_any_scale(&self, usual: u64) -> u64 {
+        ((usual as f64 * self.settings.effort) as u64).max(1)
+    }
+
     /// Returns whether tests try a part of each table only.
     pub fn is_brief(&self) -> bool {
         self.settings.effort < EFFORT_OF_WHOLE_TABLES

@@ -47,14 +47,14 @@ fn random_length(context: &Context, most: usize) -> usize {
 }
 
 fn random_lists(context: &Context) -> Result<()> {
-    let connections = context.count(40).clamp(4, 40);
+    let connections = context.count(40).clamp(8, 40);
     let (client, server) = context.open_both()?;
     let shape = Shape { memory: MEMORY, ..Default::default() };
     let pairs = (0..connections)
         .map(|_| Pair::between(context, &client, &server, shape))
         .collect::<Result<Vec<_>>>()?;
     let most = if context.link_is_spoilt() { 1_000 } else { MEMORY / 4 };
-    for round in 0..context.count(60) {
+    for round in 0..context.count(60).max(8) {
         let mut flows = Vec::new();
         for Pair { client, server, .. } in &pairs {
             for (from, to, part) in

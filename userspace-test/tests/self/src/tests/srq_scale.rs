@@ -56,7 +56,8 @@ fn post(servers: &SmallEps, cookie: u64) -> Result<()> {
 fn thousand_connections(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let most = client_ia.query()?.raw.max_eps as u64 / 3;
-    let count = context.count(1000).clamp(100, most.max(100)) as usize;
+    // A slow machine has as many: their number is what the test is about.
+    let count = context.count_at_any_scale(1000).clamp(100, 1000).min(most.max(100)) as usize;
     let clients = SmallEps::new(&client_ia, count)?;
     let servers = SmallEps::sharing(&server_ia, count, RECEIVES)?;
     let listener = Listener::new(context, &server_ia)?;
