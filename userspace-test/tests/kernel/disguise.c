@@ -4,10 +4,10 @@
  * its own driver from a kernel module, and delays the lookup of queue pairs.
  * rmmod restores the device. No registration or connect may be in progress
  * then. It also makes queue pairs fail, holds their creation, keeps them from
- * becoming ready to send, refuses posts for a while, counts the completions of
- * destroyed queue pairs that are polled, counts calls whose driver may discard
- * the signals of a process, refuses to destroy objects, and watches connects
- * over iWARP.
+ * becoming ready to send, counts posts and refuses them for a while, counts
+ * the completions of destroyed queue pairs that are polled, counts calls whose
+ * driver may discard the signals of a process, refuses to destroy objects, and
+ * watches connects over iWARP.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -235,15 +235,30 @@ static atomic_t busy_posts = ATOMIC_INIT(0);
 module_param_cb(busy_posts, &disguise_once_ops, &busy_posts, 0644);
 MODULE_PARM_DESC(busy_posts, "number of the next posts of modules that are refused with ENOTCONN");
 
+static bool is_of_module(const struct ib_qp *qp)
+{
+	return qp->qp_type == IB_QPT_RC && !qp->uobject;
+}
+
 static bool is_busy(const struct ib_qp *qp)
 {
-	return qp->qp_type == IB_QPT_RC && !qp->uobject && atomic_dec_if_positive(&busy_posts) >= 0;
+	return is_of_module(qp) && atomic_dec_if_positive(&busy_posts) >= 0;
 }
+
+/* A call may post several requests. */
+static atomic_t send_posts = ATOMIC_INIT(0);
+static atomic_t recv_posts = ATOMIC_INIT(0);
+module_param_cb(send_posts, &disguise_atomic_ops, &send_posts, 0444);
+MODULE_PARM_DESC(send_posts, "calls by which modules have posted requests to send queues");
+module_param_cb(recv_posts, &disguise_atomic_ops, &recv_posts, 0444);
+MODULE_PARM_DESC(recv_posts, "calls by which modules have posted receives");
 
 static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
-	if (qp->qp_type == IB_QPT_RC && !qp->uobject && atomic_read(&hold_in_rtr))
+	if (is_of_module(qp) && atomic_read(&hold_in_rtr))
 		atomic_inc(&early_posts);
+	if (is_of_module(qp))
+		atomic_inc(&send_posts);
 	if (is_busy(qp)) {
 		*bad = wr;
 		return -ENOTCONN;
@@ -253,6 +268,8 @@ static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct
 
 static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
 {
+	if (is_of_module(qp))
+		atomic_inc(&recv_posts);
 	if (is_busy(qp)) {
 		*bad = wr;
 		return -ENOTCONN;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Lists of DTOs that are posted in one call.
 
+use super::drivers::disguised;
+use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
@@ -19,6 +21,8 @@ tests! {
     refused_anywhere, 60, "A list ends at the DTO that is refused, wherever it is";
     #[Transport]
     longer_than_the_queue, 30, "A list is posted as far as the queue has places";
+    #[Transport]
+    calls_of_the_driver, 60, "Eight DTOs of a list are posted in one call of the driver, in each direction, and single ones in one call each";
     #[Transport]
     after_the_end, 30, "A list is flushed in its order after the end of the connection";
 }
@@ -258,6 +262,61 @@ fn longer_than_the_queue(context: &Context) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Largest number of DTOs that are posted in one call of the driver: `MAX_CHAIN` of the module.
+const CHAIN: usize = 8;
+
+/// Returns the calls of the driver by which `action` has posted requests, and receives.
+fn calls_during(disguise: &Loaded, action: impl FnOnce() -> Result<()>) -> Result<(u64, u64)> {
+    let counts =
+        || anyhow::Ok((disguise.parameter("send_posts")?, disguise.parameter("recv_posts")?));
+    let before = counts()?;
+    action()?;
+    let after = counts()?;
+    Ok((after.0 - before.0, after.1 - before.1))
+}
+
+fn calls_of_the_driver(context: &Context) -> Result<()> {
+    let disguise = disguised(context, -1)?;
+    let pair = pair(context)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let local = [client.lmr.segment(0, BYTES)];
+    let dtos = |operation, count: usize| -> Vec<_> {
+        let flags = CompletionFlags::default();
+        (0..count as u64).map(|n| Dto::new(operation, &local, None, n, flags)).collect()
+    };
+    let submit = |operation, count: usize| {
+        let Submitted { posted, event } = client.ep.submit(&dtos(operation, count), None);
+        event?;
+        same("posted", posted, count)
+    };
+    for count in [1, CHAIN - 1, CHAIN, CHAIN + 1, 2 * CHAIN, 2 * CHAIN + 1, 4 * CHAIN] {
+        let calls = count.div_ceil(CHAIN) as u64;
+        (0..count).try_for_each(|n| server.receive(0, BYTES, n as u64))?;
+        let sends = calls_during(&disguise, || submit(DtoOperation::Send, count))?;
+        same("calls for the sends of a list", sends, (calls, 0))?;
+        let receives = calls_during(&disguise, || submit(DtoOperation::Receive, count))?;
+        same("calls for the receives of a list", receives, (0, calls))?;
+        let single = calls_during(&disguise, || {
+            (0..count).try_for_each(|n| server.send(0, BYTES, n as u64))
+        })?;
+        // The other host has another device.
+        let counted = if context.hosts().len() > 1 { 0 } else { count as u64 };
+        same("calls for single sends", single, (counted, 0))?;
+        for (end, kind) in [
+            (&client.request, DtoOperation::Send),
+            (&server.recv, DtoOperation::Receive),
+            (&server.request, DtoOperation::Send),
+            (&client.recv, DtoOperation::Receive),
+        ] {
+            for number in 0..count {
+                done(&context.next(end)?, kind, BYTES as u64, number as u64)?;
+            }
+        }
+    }
+    drop(pair);
+    disguise.unload()
 }
 
 fn after_the_end(context: &Context) -> Result<()> {
