@@ -18,7 +18,7 @@ tests! {
     every_privilege, 10, "A region registers with every valid set of privileges, and with no unknown privilege";
     #[Transport]
     unaligned_regions, 20, "A region begins and ends anywhere in a page";
-    zero_length, 10, "A region of zero bytes is a LENGTH_ERROR or an INVALID_PARAMETER";
+    zero_length, 10, "A region of zero bytes is a LENGTH_ERROR, whatever its address";
     wrapping_region, 10, "A region that wraps around the address space, or is huge, is refused";
     not_mapped, 10, "A region that is unmapped, even in part, or not writable, is refused";
     bad_types, 10, "Unknown kinds of memory and of addresses, and a bad PZ, are refused";
