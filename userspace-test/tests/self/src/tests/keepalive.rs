@@ -8,13 +8,15 @@ use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{connection, done, same};
 use crate::harness::skip;
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, CompletionFlags, ConnectionEvent, DtoOperation, EpState};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 tests! {
     #[Hosts]
-    dead_peer, 120, "An idle connection whose peer falls silent is BROKEN on both sides";
+    dead_peer, 120, "An idle connection whose peer falls silent is BROKEN on both sides within its keepalive time";
     #[Hosts]
     dead_peer_after_silent_requests, 120, "So is one whose last requests are unsignalled";
     #[Hosts]
@@ -55,7 +57,7 @@ fn pair_of(context: &Context, shape: Shape) -> Result<Pair> {
 }
 
 /// Skips the test unless one of two hosts can fall silent, and the other one notices that.
-fn silent_hosts(context: &Context) -> Result<()> {
+pub fn silent_hosts(context: &Context) -> Result<()> {
     two_hosts(context)?;
     if context.client.is_siw() {
         return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
@@ -63,18 +65,67 @@ fn silent_hosts(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn dead_peer(context: &Context) -> Result<()> {
-    silent_hosts(context)?;
-    let pair = pair(context)?;
-    let _silence = PacketsDropped::new(context)?;
-    let start = Instant::now();
-    for end in [&pair.client, &pair.server] {
-        let event = next_within(context, &end.connect, MAX_RECOVERY_TIME)?;
-        println!("the peer was given up after {:?}", start.elapsed());
-        connection(&event, ConnectionEvent::Broken)?;
+/// Time between two looks of the kernel at a connection.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Runs `action`. Also returns how late the latest of many sleeps of another thread has ended.
+fn with_lateness<T>(action: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+    const SLEEP: Duration = Duration::from_millis(50);
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            let mut latest = Duration::ZERO;
+            while !ends.load(SeqCst) {
+                let start = Instant::now();
+                std::thread::sleep(SLEEP);
+                latest = latest.max(start.elapsed().saturating_sub(SLEEP));
+            }
+            latest
+        });
+        let outcome = action();
+        ends.store(true, SeqCst);
+        let latest = sleeper.join().or_panicked()?;
+        Ok((outcome?, latest))
+    })
+}
+
+/// Connects, and loses all packets. Checks that both sides report BROKEN within the keepalive time,
+/// and no sooner than two looks before its end.
+///
+/// A look is some jiffies late. A busy machine may be later, as it is for a sleep.
+pub fn broken_in_time(context: &Context, shape: Shape, time: Duration) -> Result<()> {
+    let begin = Instant::now();
+    let pair = pair_of(context, shape)?;
+    let ends = [&pair.client, &pair.server];
+    let ((first, last, _silence), lateness) = with_lateness(|| {
+        let silence = PacketsDropped::new(context)?;
+        let (start, mut first) = (Instant::now(), None);
+        for end in ends {
+            let event = next_within(context, &end.connect, MAX_RECOVERY_TIME)?;
+            connection(&event, ConnectionEvent::Broken)?;
+            first.get_or_insert_with(|| begin.elapsed());
+        }
+        Ok((first.unwrap_or_default(), start.elapsed(), silence))
+    })?;
+    println!("the peer was given up after {last:?}; a sleep was {lateness:?} late");
+    let looks = time.as_secs() as u32;
+    let latest = time + time / 10 + lateness * looks + context.scaled(TICK / 10);
+    ensure!(last <= latest, "BROKEN after {last:?}, expected within {latest:?}");
+    ensure!(first >= time - 2 * TICK, "BROKEN already after {first:?}");
+    for end in ends {
         same("state", end.ep.query()?.state, EpState::Disconnected)?;
         context.quiet(&end.request)?;
         context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn dead_peer(context: &Context) -> Result<()> {
+    silent_hosts(context)?;
+    let times: &[u32] = if context.settings.effort < 1.0 { &[6_000] } else { &[6_000, 9_000] };
+    for &keepalive_ms in times {
+        let time = Duration::from_millis(keepalive_ms.into());
+        broken_in_time(context, Shape { keepalive_ms, ..SHAPE }, time)?;
     }
     Ok(())
 }

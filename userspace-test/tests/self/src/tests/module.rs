@@ -2,18 +2,27 @@
 //! Loads and unloads the module.
 
 use super::drivers::opened_as_siw;
+use super::keepalive::{broken_in_time, silent_hosts};
 use super::tests;
 use crate::context::Context;
-use crate::end::{Listener, Pair, Shape};
+use crate::end::{End, Listener, Pair, Shape};
+use crate::expect::same;
 use crate::machine::{load, load_with, module_file, unload};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::Device;
+use libkdapl::sys::{KDAPL_KEEPALIVE_MAX, KDAPL_KEEPALIVE_MIN, KDAPL_KEEPALIVE_NONE};
+use libkdapl::{EpAttr, EpConfig};
 use std::ffi::CStr;
 use std::fs::File;
+use std::time::Duration;
 
 tests! {
     refused_in_use, 60, "The module does not unload while a file is open, with an IA, with a connection or without either";
     unsafe_drivers, 60, "With unsafe_drivers=1 every user may open every device, and no device is listed as restricted";
+    #[Defaults]
+    keepalive_values, 120, "Endpoints without a keepalive get that of the module parameter, within its limits";
+    #[Defaults, Hosts]
+    keepalive_of_all, 120, "With keepalive_ms=7000 an idle connection without an attribute of its own is BROKEN within seven seconds of silence";
     unloads_and_loads, 120, "The module unloads cleanly after use, and works again when it is loaded";
 }
 
@@ -61,6 +70,58 @@ fn unsafe_drivers(context: &Context) -> Result<()> {
     let (listed, opened) = outcome?;
     ensure!(!listed, "a siw device is listed as restricted");
     Ok(opened?)
+}
+
+/// Runs `action` with these parameters of the module. The following tests need it without any.
+fn with_parameters(
+    context: &Context,
+    parameters: &CStr,
+    action: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    reload(context, parameters)?;
+    let outcome = action();
+    reload(context, c"")?;
+    outcome.with_context(|| format!("{parameters:?}"))
+}
+
+/// Checks the keepalive of endpoints that ask for `asked`.
+fn gets_keepalive(context: &Context, asked: u32, expected: u32) -> Result<()> {
+    let shape = Shape { keepalive_ms: asked, ..Shape::default() };
+    let end = End::new(&context.open()?, shape)?;
+    same("keepalive", end.ep.query()?.raw.attr.keepalive_ms, expected)
+}
+
+fn keepalive_values(context: &Context) -> Result<()> {
+    gets_keepalive(context, 0, KDAPL_KEEPALIVE_NONE)?;
+    for (parameters, expected) in [
+        (c"keepalive_ms=7000", 7_000),
+        (c"keepalive_ms=1", KDAPL_KEEPALIVE_MIN),
+        (c"keepalive_ms=4000000000", KDAPL_KEEPALIVE_MAX),
+        (c"keepalive_ms=0", KDAPL_KEEPALIVE_NONE),
+    ] {
+        with_parameters(context, parameters, || {
+            gets_keepalive(context, 0, expected)?;
+            gets_keepalive(context, 8_000, 8_000)?;
+            gets_keepalive(context, KDAPL_KEEPALIVE_NONE, KDAPL_KEEPALIVE_NONE)?;
+            // An endpoint without attributes, and one whose queue has no room for probes.
+            let end = End::new(&context.open()?, Shape::default())?;
+            let plain = end.another_ep()?.query()?.raw.attr;
+            same("keepalive by default", plain.keepalive_ms, expected)?;
+            let max_request_dtos = end.ia.query()?.raw.max_dto_per_ep;
+            let attr = EpAttr { max_request_dtos, ..Default::default() };
+            let config = EpConfig { pz: Some(&end.pz), attr: Some(attr), ..Default::default() };
+            let longest = end.ia.create_ep_with(&config)?.query()?.raw.attr;
+            same("keepalive without room", longest.keepalive_ms, KDAPL_KEEPALIVE_NONE)
+        })?;
+    }
+    Ok(())
+}
+
+fn keepalive_of_all(context: &Context) -> Result<()> {
+    silent_hosts(context)?;
+    with_parameters(context, c"keepalive_ms=7000", || {
+        broken_in_time(context, Shape::default(), Duration::from_secs(7))
+    })
 }
 
 fn unloads_and_loads(context: &Context) -> Result<()> {
