@@ -122,15 +122,17 @@ DAT_EXPORT DAT_RETURN DAT_API dat_lmr_free(DAT_LMR_HANDLE lmr);
 /**
  * dat_lmr_sync_rdma_read() - Make memory visible to RDMA reads of the peer
  * @ia: the IA
- * @segments: parts of LMRs
+ * @segments: parts of LMRs of @ia
  * @count: number of segments
  *
- * Without effect, because the memory of this machine is coherent with its devices; lmr_sync_req of
- * the provider's attributes is DAT_FALSE.
+ * Checks the segments. Nothing else is necessary, because the memory of this machine is coherent
+ * with its devices; lmr_sync_req of the provider's attributes is DAT_FALSE.
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @segments is NULL
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @segments is NULL, or a segment that is not empty
+ *   names no LMR of @ia or a byte outside it
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @count is above 2147483647
  *
  * Example: memory.c
  */
@@ -140,14 +142,16 @@ dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VL
 /**
  * dat_lmr_sync_rdma_write() - Make RDMA writes of the peer visible in memory
  * @ia: the IA
- * @segments: parts of LMRs
+ * @segments: parts of LMRs of @ia
  * @count: number of segments
  *
- * Without effect, as dat_lmr_sync_rdma_read().
+ * Checks the segments, as dat_lmr_sync_rdma_read().
  *
  * Errors:
  * * DAT_INVALID_HANDLE (DAT_INVALID_HANDLE_IA): @ia is stale or another object
- * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @segments is NULL
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG2): @segments is NULL, or a segment that is not empty
+ *   names no LMR of @ia or a byte outside it
+ * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @count is above 2147483647
  *
  * Example: memory.c
  */

@@ -205,9 +205,75 @@ static void missing(DAT_IA_HANDLE ia)
 	OK(dat_ep_set_watermark(side.ep, 1, 2));
 	OK(dat_ep_set_watermark(side.ep, -1, -1));
 	REFUSED(DAT_INVALID_PARAMETER, dat_ep_set_watermark(side.ep, -2, -1));
-	OK(dat_lmr_sync_rdma_read(ia, &piece, 1));
-	OK(dat_lmr_sync_rdma_write(ia, &piece, 1));
 	close_side(&side);
+}
+
+typedef DAT_RETURN sync_call(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segments, DAT_VLEN count);
+
+static void sync_memory(struct side *side, sync_call *call)
+{
+	const DAT_VADDR start = (uintptr_t)side->memory;
+	const DAT_LMR_CONTEXT context = side->lmr_context;
+	const DAT_RETURN wrong = DAT_CLASS_ERROR | DAT_INVALID_PARAMETER |
+				 DAT_INVALID_ARG2;
+	DAT_LMR_TRIPLET good[] = {
+		{ start, MEMORY, context }, { start + MEMORY - 1, 1, context },
+		{ start + MEMORY, 0, context }, { 0 }, { 0, 0, ~context },
+	};
+	DAT_LMR_TRIPLET bad[] = {
+		{ start, 1, ~context }, { start - 1, 1, context }, { start + MEMORY, 1, context },
+		{ start, MEMORY + 1, context }, { start + 1, MEMORY, context },
+		{ ~0ULL, 2, context }, { 0, 1, context }, { start, ~0U, context },
+	};
+
+	OK(call(side->ia, NULL, 0));
+	CHECK(call(side->ia, NULL, 1) == wrong);
+	OK(call(side->ia, good, sizeof(good) / sizeof(*good)));
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		DAT_LMR_TRIPLET two[] = { good[0], bad[i] };
+
+		CHECK(call(side->ia, two, 2) == wrong);
+		OK(call(side->ia, two, 1));
+	}
+	REFUSED(DAT_INVALID_PARAMETER, call(side->ia, good, 1ULL << 32));
+	REFUSED(DAT_INVALID_HANDLE, call(side->ep, good, 1));
+}
+
+/* Segments of a sync are within LMRs of the adapter, whose addresses may be zero-based. */
+static void sync_calls(DAT_IA_HANDLE ia, const char *name)
+{
+	static char pages[MEMORY] __attribute__((aligned(4096)));
+	DAT_IA_HANDLE other = open_ia(name, DAT_FALSE);
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_CONTEXT context;
+	DAT_RMR_CONTEXT remote;
+	struct side side;
+	DAT_LMR_HANDLE lmr;
+	DAT_VADDR address;
+	DAT_VLEN length;
+
+	open_side(&side, ia);
+	sync_memory(&side, dat_lmr_sync_rdma_read);
+	sync_memory(&side, dat_lmr_sync_rdma_write);
+	region.for_va = pages;
+	OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, MEMORY, side.pz, DAT_MEM_PRIV_ALL_FLAG,
+			  DAT_VA_TYPE_ZB, &lmr, &context, &remote, &length, &address));
+
+	DAT_LMR_TRIPLET piece = { 0, MEMORY, context };
+
+	OK(dat_lmr_sync_rdma_read(ia, &piece, 1));
+	REFUSED(DAT_INVALID_PARAMETER, dat_lmr_sync_rdma_read(other, &piece, 1));
+	piece.segment_length++;
+	REFUSED(DAT_INVALID_PARAMETER, dat_lmr_sync_rdma_read(ia, &piece, 1));
+	piece = (DAT_LMR_TRIPLET){ (uintptr_t)pages, 1, context };
+	REFUSED(DAT_INVALID_PARAMETER, dat_lmr_sync_rdma_write(ia, &piece, 1));
+	piece.virtual_address = MEMORY - 1;
+	OK(dat_lmr_sync_rdma_write(ia, &piece, 1));
+	OK(dat_lmr_free(lmr));
+	REFUSED(DAT_INVALID_PARAMETER, dat_lmr_sync_rdma_write(ia, &piece, 1));
+	close_side(&side);
+	OK(dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
+	REFUSED(DAT_INVALID_HANDLE, dat_lmr_sync_rdma_read(other, &piece, 0));
 }
 
 /* The argument of an extension that is refused has its number in the macro. */
@@ -258,6 +324,7 @@ void case_calls(struct place *place)
 	endpoints(ia);
 	shared(ia);
 	missing(ia);
+	sync_calls(ia, place->name);
 	numbers(ia);
 	cause(place->name);
 	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));

@@ -156,15 +156,19 @@ impl Ia {
         self.cell_of(key)?.get()
     }
 
-    fn close(&self, how: Close) -> Result<()> {
+    /// Returns the objects of this IA, and the IA itself.
+    pub fn objects(&self) -> impl Iterator<Item = Object> {
         let cells: Vec<_> = self.cells().iter().flatten().map(|(_, cell)| *cell).collect();
-        let objects = || cells.iter().filter_map(|cell| cell.object());
+        cells.into_iter().filter_map(Cell::object)
+    }
+
+    fn close(&self, how: Close) -> Result<()> {
         let own = |object: &Object| matches!(object, Object::Rmr(_));
-        if how == Close::Graceful && objects().any(|object| own(&object)) {
+        if how == Close::Graceful && self.objects().any(|object| own(&object)) {
             return Err(Ret::new(Type::INVALID_STATE, Subtype::INVALID_STATE_IA_IN_USE));
         }
         if how == Close::Abrupt {
-            for object in objects() {
+            for object in self.objects() {
                 if let Object::Cno(cno) = object {
                     cno.end_agent();
                 }

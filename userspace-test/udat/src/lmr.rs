@@ -4,12 +4,13 @@
 use crate::abi::*;
 use crate::cell::Cell;
 use crate::entry::entry;
-use crate::foreign::{put, put_if, region, wanted, Description};
+use crate::foreign::{put, put_if, region, wanted, with_segments, Description};
 use crate::ia::Ia;
-use crate::object::{find, find_as};
+use crate::object::{find, find_as, Noun};
 use crate::pz::{fields, Pz};
 use crate::ret::{Result, Ret};
-use libkdapl::{Buffer, Handle, Privileges, Subtype, Type};
+use libkdapl::{Buffer, Handle, LmrRegistration, Privileges, Segment, Subtype, Type};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A Local Memory Region.
@@ -138,13 +139,32 @@ pub extern "C" fn free(lmr: DAT_LMR_HANDLE) -> DAT_RETURN {
     })
 }
 
-/// Checks the arguments. On x86 memory is coherent with devices, so that nothing else is necessary.
+/// Checks that the segments are parts of LMRs of the IA. A segment of length 0 names no memory, so
+/// its context is not checked. On x86 memory is coherent with devices, so that nothing else is
+/// necessary.
 fn sync(ia: DAT_IA_HANDLE, segments: *const DAT_LMR_TRIPLET, count: DAT_VLEN) -> Result<()> {
-    find::<Ia>(ia)?;
-    if count != 0 {
-        wanted(segments, 2)?;
-    }
-    Ok(())
+    let ia = find::<Ia>(ia)?;
+    let count = i32::try_from(count).map_err(|_| Ret::argument(3))?;
+    with_segments(segments, count, (3, 2), |segments| {
+        let memory: HashMap<_, _> = ia
+            .objects()
+            .filter_map(|object| Some(Lmr::of(&object)?.dat.registration()))
+            .map(|made| (made.lmr_context, made))
+            .collect();
+        let within = |segment: &Segment| {
+            segment.length == 0
+                || memory.get(&segment.context).is_some_and(|made| contains(made, segment))
+        };
+        segments.iter().all(within).then_some(()).ok_or(Ret::argument(2))
+    })
+}
+
+/// Returns whether all bytes of a segment are in an LMR. The addresses of a zero-based one begin
+/// with 0.
+fn contains(made: &LmrRegistration, segment: &Segment) -> bool {
+    let offset = segment.address.checked_sub(made.address);
+    let left = offset.and_then(|offset| made.size.checked_sub(offset));
+    left.is_some_and(|left| u64::from(segment.length) <= left)
 }
 
 pub extern "C" fn sync_rdma_read(
