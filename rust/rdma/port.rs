@@ -74,4 +74,16 @@ impl Device {
     pub(crate) fn max_message_size(&self, port: u32) -> u32 {
         self.port(port).map_or(0, |attr| attr.max_msg_sz)
     }
+
+    /// Returns the maximum payload of a packet of a port in bytes, or 0 if it is unknown.
+    pub(crate) fn mtu(&self, port: u32) -> u32 {
+        match self.port(port).map(|attr| attr.active_mtu) {
+            Some(bindings::ib_mtu_IB_MTU_256) => 256,
+            Some(bindings::ib_mtu_IB_MTU_512) => 512,
+            Some(bindings::ib_mtu_IB_MTU_1024) => 1024,
+            Some(bindings::ib_mtu_IB_MTU_2048) => 2048,
+            Some(bindings::ib_mtu_IB_MTU_4096) => 4096,
+            _ => 0,
+        }
+    }
 }

@@ -154,6 +154,8 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
         max_recv_per_srq: attr.max_recv_per_srq,
         max_iov_segments_per_srq: attr.max_srq_iov,
         port: attr.port,
+        max_rmrs: attr.max_rmrs,
+        mtu: attr.mtu,
     };
     Ok(())
 }

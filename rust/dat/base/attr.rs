@@ -36,6 +36,8 @@ pub(crate) struct IaAttr {
     pub(crate) fw_version: u64,
     pub(crate) max_lmr_size: u64,
     pub(crate) max_message_size: u64,
+    /// Maximum payload of a packet in bytes, or 0 if it is unknown.
+    pub(crate) mtu: u32,
     pub(crate) max_eps: u32,
     pub(crate) max_dto_per_ep: u32,
     pub(crate) max_read_in: u32,
@@ -86,6 +88,7 @@ impl IaAttr {
             fw_version: limits.fw_version,
             max_lmr_size: limits.max_mr_size.min(device.max_region()),
             max_message_size: u64::from(device.max_message_size(port)),
+            mtu: device.mtu(port),
             max_eps: most(Item::QueuePair, limits.max_qp),
             max_dto_per_ep: limits.max_qp_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
             max_read_in: limits.max_qp_rd_atom.min(255),

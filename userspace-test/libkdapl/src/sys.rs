@@ -44,7 +44,7 @@ macro_rules! published_sizes {
 published_sizes! {
     kdapl_hdr = 16, kdapl_sockaddr = 128, kdapl_event = 64, kdapl_triplet = 16, kdapl_dto = 72,
     kdapl_ep_attr = 128, kdapl_device = 304, kdapl_port = 240, kdapl_ia_open = 104,
-    kdapl_ia_query = 424, kdapl_ia_stat = 256,
+    kdapl_ia_query = 432, kdapl_ia_stat = 256,
     kdapl_ia_close = 24, kdapl_handle = 24, kdapl_evd_create = 48, kdapl_evd_query = 56,
     kdapl_evd_wait = 64, kdapl_evd_post_se = 32, kdapl_evd_modify_cno = 32, kdapl_evd_resize = 32,
     kdapl_cno = 32, kdapl_cno_query = 40, kdapl_cno_wait = 40, kdapl_cno_fd = 32,

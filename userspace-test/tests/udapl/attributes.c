@@ -3,6 +3,7 @@
 #include "consumer.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Each limit of an Endpoint is granted, and the next number refused. */
@@ -97,8 +98,6 @@ static void connects(struct side *side, const DAT_PROVIDER_ATTR *provider)
 	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001) };
 	char data[4096] = { 0 };
 
-	CHECK(provider->max_private_data_size > 0 &&
-	      provider->max_private_data_size < (int)sizeof(data));
 	CHECK(provider->supports_multipath == DAT_FALSE);
 	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7,
 							PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
@@ -106,6 +105,44 @@ static void connects(struct side *side, const DAT_PROVIDER_ATTR *provider)
 	REFUSED(DAT_INVALID_PARAMETER,
 		dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE, sizeof(data),
 			       data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+}
+
+/*
+ * Private data of the longest size arrive in both directions. A request, whose limit is the least,
+ * carries no more.
+ */
+static void private_data(struct side *client, const DAT_IA_ATTR *ia,
+			 const DAT_PROVIDER_ATTR *provider)
+{
+	const DAT_COUNT size = provider->max_private_data_size;
+	DAT_CONNECTION_EVENT_DATA established;
+	DAT_CR_ARRIVAL_EVENT_DATA arrival;
+	DAT_CONN_QUAL qualifier;
+	DAT_CR_PARAM request;
+	DAT_PSP_HANDLE psp;
+	struct side server;
+	char data[256];
+
+	CHECK(size > 0 && size < (int)sizeof(data));
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = i + 1;
+	open_side(&server, client->ia);
+	OK(dat_psp_create_any(server.ia, &qualifier, server.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+	REFUSED(DAT_INVALID_PARAMETER,
+		dat_ep_connect(client->ep, ia->ia_address_ptr, qualifier, PATIENCE, size + 1, data,
+			       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	arrival = call_side(client, &server, qualifier, size, data);
+	OK(dat_cr_query(arrival.cr_handle, DAT_CR_FIELD_ALL, &request));
+	CHECK(request.private_data_size >= size && !memcmp(request.private_data, data, size));
+	OK(dat_cr_accept(arrival.cr_handle, server.ep, size, data + 1));
+	expect(server.evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+	established = expect(client->evd, DAT_CONNECTION_EVENT_ESTABLISHED)
+			      .event_data.connect_event_data;
+	CHECK(established.private_data_size >= size &&
+	      !memcmp(established.private_data, data + 1, size));
+	disconnect_sides(client, &server);
+	OK(dat_psp_free(psp));
+	close_side(&server);
 }
 
 /* Each pair of streams that may share an EVD does. */
@@ -158,6 +195,68 @@ static void memory(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVIDER_
 	CHECK(provider->iov_ownership_on_return == DAT_IOV_CONSUMER);
 }
 
+/* RMRs exist if and only if their limit is above 0. */
+static void rmrs(struct side *side, const DAT_IA_ATTR *ia)
+{
+	DAT_RMR_HANDLE rmr;
+
+	if (!ia->max_rmrs) {
+		REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_rmr_create(side->pz, &rmr));
+		return;
+	}
+	CHECK(ia->max_rmrs == ia->max_lmrs);
+	OK(dat_rmr_create(side->pz, &rmr));
+	OK(dat_rmr_free(rmr));
+}
+
+/* Returns the value of a named attribute; NULL if there is none. */
+static const char *named(const DAT_PROVIDER_ATTR *provider, const char *name)
+{
+	for (int i = 0; i < provider->num_provider_specific_attr; i++) {
+		const DAT_NAMED_ATTR *attr = provider->provider_specific_attr + i;
+
+		if (!strcmp(attr->name, name))
+			return attr->value;
+	}
+	return NULL;
+}
+
+/* Attributes that are the same on every device. */
+static void constants(DAT_IA_HANDLE ia, DAT_BOOLEAN thread_safe)
+{
+	DAT_PROVIDER_ATTR provider;
+	DAT_IA_ATTR attr;
+	const char *mtu;
+
+	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider));
+	CHECK(attr.hardware_version_minor == 0);
+	CHECK(attr.max_lmr_virtual_address == UINT64_MAX);
+	CHECK(attr.max_rmr_target_address == UINT64_MAX);
+	CHECK(attr.max_rdma_size == attr.max_message_size);
+	CHECK(attr.max_rdma_read_in == attr.max_rdma_read_per_ep_in);
+	CHECK(attr.max_rdma_read_out == attr.max_rdma_read_per_ep_out);
+	CHECK(attr.max_rdma_read_per_ep_in_guaranteed == DAT_TRUE);
+	CHECK(attr.max_rdma_read_per_ep_out_guaranteed == DAT_TRUE);
+	CHECK(attr.max_ep_per_srq == (attr.max_srqs ? attr.max_eps : 0));
+	CHECK(attr.num_transport_attr == 0 && !attr.transport_attr);
+	CHECK(attr.num_vendor_attr == 0 && !attr.vendor_attr);
+	CHECK(provider.dapl_version_major == 2 && provider.dapl_version_minor == 0);
+	CHECK(provider.is_thread_safe == thread_safe);
+	CHECK(provider.ep_creator == DAT_PSP_CREATES_EP_IFASKED);
+	CHECK(provider.pz_support == DAT_PZ_UNIQUE);
+	CHECK(provider.optimal_buffer_alignment == DAT_OPTIMAL_ALIGNMENT);
+	CHECK(provider.is_signal_safe == DAT_FALSE);
+	CHECK(provider.rdma_write_for_rdma_read_req == DAT_FALSE);
+	CHECK(provider.rdma_read_lmr_rmr_context_exposure == DAT_FALSE);
+	CHECK(provider.ha_supported == DAT_FALSE && provider.ha_loadbalancing == 0);
+	CHECK(provider.dto_async_return_guaranteed == DAT_TRUE);
+	CHECK(!strcmp(named(&provider, "DAT_IB_PROVIDER_NAME"), "kdapl"));
+	CHECK(!strcmp(named(&provider, "DAT_IB_DEVICE_NAME"), attr.adapter_name));
+	mtu = named(&provider, "DAT_IB_TRANSPORT_MTU");
+	CHECK(mtu && atoi(mtu) >= 256 && atoi(mtu) <= 4096);
+	CHECK(!named(&provider, "DAT_IB_NO_SUCH_NAME"));
+}
+
 void case_attributes(struct place *place)
 {
 	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
@@ -179,8 +278,12 @@ void case_attributes(struct place *place)
 						     DAT_EVD_SOFTWARE_FLAG, &evd));
 	CHECK(provider.ep_recv_info_supported);
 	OK(dat_ep_recv_query(side.ep, &buffers, &span));
-	CHECK(provider.ha_supported == DAT_FALSE && provider.ha_loadbalancing == 0);
-	CHECK(provider.dto_async_return_guaranteed == DAT_TRUE);
+	rmrs(&side, &attr);
+	constants(ia, DAT_FALSE);
+	private_data(&side, &attr, &provider);
 	close_side(&side);
+	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	ia = open_ia(place->name, DAT_TRUE);
+	constants(ia, DAT_TRUE);
 	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }

@@ -65,6 +65,8 @@ struct kdapl_ia_open {
  * @max_recv_per_srq: maximum number of receives of an SRQ
  * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
  * @port: number of the device's port
+ * @max_rmrs: maximum number of RMRs; 0 if the device cannot bind any
+ * @mtu: maximum payload of a packet of the port; 0 if unknown
  *
  * The first published size (KDAPL_IA_QUERY_SIZE_MIN) ends before @abi_version.
  */
@@ -106,6 +108,8 @@ struct kdapl_ia_query {
 	__u32 max_recv_per_srq;
 	__u32 max_iov_segments_per_srq;
 	__u32 port;
+	__u32 max_rmrs;
+	__u32 mtu;
 };
 
 #define KDAPL_IA_QUERY_SIZE_MIN	392

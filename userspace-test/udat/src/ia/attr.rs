@@ -26,6 +26,10 @@ pub fn named(limits: &IaQuery) -> Named {
         ("DAT_IB_CONNECTIVITY_MODE", mode),
         ("DAT_IB_RDMA_READ", "TRUE"),
     ];
+    let mtu = limits.raw.mtu.to_string();
+    if limits.raw.mtu != 0 {
+        list.push(("DAT_IB_TRANSPORT_MTU", &mtu));
+    }
     list.extend(extension::attributes(limits.extensions).into_iter().map(|name| (name, "TRUE")));
     Named::new(&list)
 }
@@ -62,7 +66,7 @@ pub fn ia(ia: &Ia) -> DAT_IA_ATTR {
         max_pzs: count(raw.max_pzs),
         max_message_size: length(raw.max_message_size),
         max_rdma_size: length(raw.max_rdma_size),
-        max_rmrs: count(raw.max_lmrs),
+        max_rmrs: count(raw.max_rmrs),
         max_rmr_target_address: u64::MAX,
         max_srqs: count(raw.max_srqs),
         max_ep_per_srq: if raw.max_srqs == 0 { 0 } else { count(raw.max_eps) },

@@ -241,17 +241,20 @@ fn no_receives_beside_srq(context: &Context) -> Result<()> {
     disguise.unload()
 }
 
-/// `RDMA_DRIVER_OCRDMA`.
-const OCRDMA: i32 = 7;
+/// `RDMA_DRIVER_OCRDMA`, which binds no RMRs.
+pub const OCRDMA: i32 = 7;
 
 fn no_rmrs_by_device_address(context: &Context) -> Result<()> {
     let disguise = disguised(context, OCRDMA)?;
     let ia = context.open()?;
     let pz = ia.create_pz()?;
     refused(ia.create_rmr(&pz), Type::MODEL_NOT_SUPPORTED)?;
+    same("most RMRs", ia.query()?.raw.max_rmrs, 0)?;
     drop((pz, ia));
     disguise.unload()?;
     let ia = context.open()?;
+    let limits = ia.query()?.raw;
+    same("most RMRs", limits.max_rmrs, limits.max_lmrs)?;
     ia.create_rmr(&ia.create_pz()?)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Runs Debian's unmodified uDAPL program `dapltest`, and calls that it does not make.
 
+use super::drivers::{disguised, OCRDMA};
 use super::tests;
 use crate::context::Context;
 use crate::expect::same;
@@ -23,6 +24,7 @@ tests! {
     dapltest_limits, 240, "uDAPL: dapltest's limit tests create as many objects as requested";
     dapltest_largest_region, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
     attributes, 60, "uDAPL: the attributes of adapter and provider promise what calls do";
+    attributes_without_rmrs, 60, "uDAPL: the attributes of an adapter that cannot bind RMRs promise none";
     other_calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
     connect_and_transfer, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
     requests_of_freed, 120, "uDAPL: a request whose service point was freed keeps its qualifier and its Endpoint";
@@ -191,6 +193,13 @@ fn consumer_over(context: &Context, provider: Provider, case: &str) -> Result<()
 
 fn attributes(context: &Context) -> Result<()> {
     consumer(context, "attributes")
+}
+
+fn attributes_without_rmrs(context: &Context) -> Result<()> {
+    possible(context)?;
+    let disguise = disguised(context, OCRDMA)?;
+    consumer(context, "attributes")?;
+    disguise.unload()
 }
 
 fn other_calls(context: &Context) -> Result<()> {
