@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Runs Debian's unmodified uDAPL programs `dtest`, `dtestcm` and `dtestx`, each as a server and a
-//! client. They use our provider, or ours on one side and Debian's own on the other. Other tests
-//! kill one side.
+//! Runs Debian's unmodified uDAPL programs `dtest`, `dtestcm`, `dtestx` and `dtestsrq`, each as a
+//! server and a client. They use our provider, or ours on one side and Debian's own on the other.
+//! Other tests kill one side.
 
 use super::tests;
 use crate::context::Context;
@@ -19,6 +19,7 @@ tests! {
     dtest_writes, 300, "uDAPL: dtest's RDMA writes pass in one direction and in both, with validation and in all sizes";
     dtestcm, 300, "uDAPL: dtestcm's connections are established, with waits and with polling, over one and over many service points";
     dtestx, 120, "uDAPL: dtestx finds the extensions, and its writes with immediate data and its atomics pass";
+    dtestsrq, 120, "uDAPL: dtestsrq's messages arrive through an SRQ, of the port's MTU and of other sizes, and each Endpoint reports its end";
     server_of_debian, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
     client_of_debian, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
     libkdat, 240, "uDAPL: dtest, dtestcm and dtestx pass over libkdat in place of libdat2";
@@ -160,6 +161,28 @@ fn dtestx(context: &Context) -> Result<()> {
         ["DAT_IB_IMMED_DATA=TRUE", "DAT_IB_FETCH_AND_ADD=TRUE", "DAT_IB_CMP_AND_SWAP=TRUE"];
     query.passes(context.patience(), &attributes)?;
     extended(context, OURS)
+}
+
+/// Runs `dtestsrq`. Its exit status is always 0. Each side prints the number of its connections.
+fn shared_receives(context: &Context, options: &str) -> Result<()> {
+    let limit = context.patience() * 2;
+    let line = format!("dtestsrq -v -P {ADAPTER} {options}");
+    let mut server = Program::start(&context.server, Provider::Ours, &format!("{line} -s"))?;
+    server.says(context, "ready on port")?;
+    let line = format!("{line} -h {}", context.server_address());
+    let client = Program::start(&context.client, Provider::Ours, &line)?;
+    let output = client.passes(limit, &["Test Complete"]).with_context(|| server.output())?;
+    server.passes(limit, &["Test Complete"]).context(output)?;
+    Ok(())
+}
+
+fn dtestsrq(context: &Context) -> Result<()> {
+    possible(context)?;
+    // Without a size the messages are as long as the attribute DAT_IB_TRANSPORT_MTU says.
+    for options in ["", "-b 64", "-b 4096 -c 4 -B 10 -t 5"] {
+        shared_receives(context, options).with_context(|| options.to_string())?;
+    }
+    Ok(())
 }
 
 /// Runs the tests that two different providers support together.
