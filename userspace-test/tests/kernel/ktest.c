@@ -46,6 +46,7 @@ static const struct ktest *const suites[] = {
 	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
 	close_tests, argument_tests, lost_tests, connecting_tests,
+	attribute_tests,
 };
 
 static struct dentry *folder;

@@ -60,6 +60,7 @@ extern const struct ktest close_tests[];
 extern const struct ktest argument_tests[];
 extern const struct ktest lost_tests[];
 extern const struct ktest connecting_tests[];
+extern const struct ktest attribute_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Compares attributes of the adapter and of kDAPL with the header, and with what calls do. */
+#include <linux/string.h>
+
+#include "ktest.h"
+
+/* Each quality of service is supported if and only if its bit is set. */
+static int qualities(const struct pair *pair, u32 supported)
+{
+	unsigned int bit;
+
+	SAME(supported, DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
+	     DAT_QOS_PREMIUM);
+	for (bit = 1; bit < 0x100; bit <<= 1) {
+		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1, .qos = bit };
+		DAT_EP_HANDLE ep;
+		DAT_RETURN ret;
+
+		ret = dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], &attr,
+				    &ep);
+		if (!(supported & bit)) {
+			REFUSED(ret, DAT_MODEL_NOT_SUPPORTED, 0);
+			continue;
+		}
+		OK(ret);
+		OK(dat_ep_free(ep));
+	}
+	return 0;
+}
+
+/* A request of the longest private data is sent, and one of another byte refused. */
+static int private_data(const struct pair *pair, DAT_COUNT size)
+{
+	static const u8 data[256];
+	const DAT_IA_ADDRESS_PTR address = ia_attr.ia_address_ptr;
+
+	/* The least of the limits that docs/ioctl/adapters.md lists. */
+	SAME(size, is_iwarp ? 251 : 56);
+	REFUSED(dat_ep_connect(pair->ep[0], address, 9, PATIENCE_US, size + 1, (void *)data,
+			       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG(5));
+	REFUSED(dat_ep_connect(pair->ep[0], address, 9, PATIENCE_US, 0, NULL, DAT_QOS_BEST_EFFORT,
+			       DAT_CONNECT_MULTIPATH_REQUIRED_FLAG), DAT_MODEL_NOT_SUPPORTED, 0);
+	OK(dat_ep_connect(pair->ep[0], address, 9, PATIENCE_US, size, (void *)data,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	return 0;
+}
+
+static int provider_attributes(void)
+{
+	DAT_PROVIDER_ATTR provider;
+	struct pair pair = {};
+	DAT_LMR_HANDLE lmr;
+
+	OK(dat_ia_query(ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &provider));
+	EXPECT(!strcmp(provider.provider_name, "kdapl"));
+	SAME(provider.dapl_version_major, DAT_VERSION_MAJOR);
+	SAME(provider.dapl_version_minor, DAT_VERSION_MINOR);
+	SAME(provider.lmr_mem_types_supported, DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_PHYSICAL |
+	     DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_PHYSICAL_VAR_PAGES | KDAPL_MEM_TYPE_BVEC);
+	SAME(provider.completion_flags_supported, DAT_COMPLETION_SUPPRESS_FLAG |
+	     DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
+	     DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG |
+	     DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
+	SAME(provider.is_thread_safe, DAT_TRUE);
+	SAME(provider.supports_multipath, DAT_FALSE);
+	SAME(provider.rdma_write_for_rdma_read_req, is_iwarp ? DAT_TRUE : DAT_FALSE);
+	/* The devices of the tests register memory by requests. */
+	SAME(provider.fmr_supported, DAT_TRUE);
+	SAME(provider.lmr_for_fmr_scope, DAT_LMR_SCOPE_PZ);
+	OK(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &lmr));
+	REFUSED(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_EP, &lmr), DAT_MODEL_NOT_SUPPORTED, 0);
+	REFUSED(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_ANY, &lmr), DAT_MODEL_NOT_SUPPORTED, 0);
+	TRY(pair_make(&pair));
+	TRY(qualities(&pair, provider.dat_qos_supported));
+	return private_data(&pair, provider.max_private_data_size);
+}
+
+/* Each limit of an Endpoint is granted, and the next number refused. */
+static int ep_limits(const struct pair *pair)
+{
+	static const size_t members[] = {
+		offsetof(DAT_EP_ATTR, max_recv_dtos), offsetof(DAT_EP_ATTR, max_request_dtos),
+		offsetof(DAT_EP_ATTR, max_recv_iov), offsetof(DAT_EP_ATTR, max_request_iov),
+		offsetof(DAT_EP_ATTR, max_rdma_read_in), offsetof(DAT_EP_ATTR, max_rdma_read_out),
+		offsetof(DAT_EP_ATTR, max_rdma_read_iov), offsetof(DAT_EP_ATTR, max_rdma_write_iov),
+	};
+	const DAT_COUNT limits[] = {
+		ia_attr.max_dto_per_ep, ia_attr.max_dto_per_ep,
+		ia_attr.max_iov_segments_per_dto, ia_attr.max_iov_segments_per_dto,
+		ia_attr.max_rdma_read_per_ep_in, ia_attr.max_rdma_read_per_ep_out,
+		ia_attr.max_iov_segments_per_rdma_read, ia_attr.max_iov_segments_per_rdma_write,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(members); i++) {
+		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1 };
+		DAT_COUNT *member = (void *)&attr + members[i];
+		DAT_EP_HANDLE ep;
+
+		EXPECT(limits[i] > 0);
+		*member = limits[i];
+		OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], &attr,
+				 &ep));
+		OK(dat_ep_free(ep));
+		*member = limits[i] + 1;
+		REFUSED(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0],
+				      &attr, &ep), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(6));
+	}
+	return 0;
+}
+
+static int adapter_attributes(void)
+{
+	struct pair pair = {};
+	DAT_EVD_HANDLE evd;
+
+	EXPECT(!strncmp(ia_attr.vendor_name, "0x", 2) && strlen(ia_attr.vendor_name) == 10);
+	SAME(ia_attr.hardware_version_minor, 0);
+	SAME(ia_attr.max_lmr_virtual_address, U64_MAX);
+	SAME(ia_attr.max_rdma_size, ia_attr.max_message_size);
+	SAME(ia_attr.max_rmrs, ia_attr.max_lmrs);
+	EXPECT(ia_attr.max_rmr_size >= PAGE_SIZE && ia_attr.max_lmr_block_size >= PAGE_SIZE);
+	EXPECT(ia_attr.max_eps > 0 && ia_attr.max_evds > 0 && ia_attr.max_pzs > 0);
+	SAME(ia_attr.max_ep_per_srq, ia_attr.max_srqs ? ia_attr.max_eps : 0);
+	SAME(ia_attr.zb_supported, DAT_TRUE);
+	SAME(ia_attr.reserved_lmr_supported, DAT_TRUE);
+	SAME(ia_attr.extension_supported, is_iwarp ? DAT_EXTENSION_NONE : DAT_EXTENSION_IB);
+	TRY(make_evd(ia_attr.max_evd_qlen, DAT_UPCALL_DISABLE, NULL, &evd));
+	OK(dat_evd_free(evd));
+	REFUSED(dat_evd_kcreate(ia, ia_attr.max_evd_qlen + 1, DAT_UPCALL_DISABLE, NULL,
+				DAT_EVD_SOFTWARE_FLAG, &evd), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(2));
+	TRY(pair_make(&pair));
+	return ep_limits(&pair);
+}
+
+const struct ktest attribute_tests[] = {
+	{ "provider_attributes", provider_attributes },
+	{ "adapter_attributes", adapter_attributes },
+	{}
+};
