@@ -243,6 +243,14 @@ impl Pz {
         }
     }
 
+    /// Returns whether a segment is a part of an LMR of this PZ, or of the reserved LMR.
+    pub(super) fn holds(&self, segment: &Segment) -> bool {
+        match self.regions.lock().get(&segment.context) {
+            Some(region) => !region.is_hidden && region.holds(segment.address, segment.length),
+            None => self.is_reserved(segment),
+        }
+    }
+
     /// Adds a segment to a work request, if the access `to` the memory is allowed.
     ///
     /// # Errors

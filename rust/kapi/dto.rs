@@ -85,6 +85,23 @@ pub(super) unsafe fn segments_of<'a>(
         .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
         .and_then(|count| usize::try_from(count).ok())
         .ok_or(DatError::Invalid(Arg::SegmentCount))?;
+    // SAFETY: By the safety requirement.
+    unsafe { triplets(count, local) }
+}
+
+/// Borrows any number of triplets.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (segments) for NULL, unless `count` is 0.
+///
+/// # Safety
+///
+/// As for [`segments_of`]. The triplets have at most `isize::MAX` bytes.
+pub(super) unsafe fn triplets<'a>(
+    count: usize,
+    local: *const bindings::DAT_LMR_TRIPLET,
+) -> DatResult<&'a [Segment]> {
     if count == 0 {
         return Ok(&[]);
     }

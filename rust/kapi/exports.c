@@ -16,6 +16,8 @@ EXPORT_SYMBOL_NS_GPL(dat_pz_free, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_lmr_kcreate, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_lmr_query, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_lmr_free, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_lmr_sync_rdma_read, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_lmr_sync_rdma_write, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_lmr_allocate, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_lmr_fmr, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_lmr_invalidate, "KDAPL");

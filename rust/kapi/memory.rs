@@ -3,8 +3,10 @@
 //! Calls on Protection Zones (PZs) and Local Memory Regions (LMRs) of kernel memory.
 
 use super::{
+    dto::triplets,
     export::{
         export,
+        In,
         Out, //
     },
     region::{
@@ -30,6 +32,18 @@ use kernel::ffi::c_void;
 
 /// Largest value of `DAT_MEM_OPTIMIZE_FLAGS`.
 const OPTIMIZE_MAX: u32 = bindings::DAT_MEM_OPTIMIZE_EXACT_EXPOSURE;
+
+/// Checks the segments of `dat_lmr_sync_rdma_read` and `dat_lmr_sync_rdma_write`.
+fn sync(ia: KernelHandle, local: &In<bindings::DAT_LMR_TRIPLET>, count: u64) -> DatResult {
+    let adapter = Adapter::of(ia)?;
+    let count = i32::try_from(count).ok();
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let count = count.ok_or(DatError::Invalid(Arg::SegmentCount))?;
+    // SAFETY: The header obliges the caller to pass `count` triplets, unless `local` is NULL. That
+    // many have less than `isize::MAX` bytes.
+    let segments = unsafe { triplets(count, local.as_ptr()) }?;
+    adapter.ia.check_segments(segments)
+}
 
 export! {
     /// `dat_pz_create`.
@@ -154,6 +168,24 @@ export! {
     fn dat_lmr_free(lmr: KernelHandle) {
         let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
         adapter.ia.free_lmr(lmr)
+    }
+
+    /// `dat_lmr_sync_rdma_read`.
+    fn dat_lmr_sync_rdma_read(
+        ia: KernelHandle,
+        local: In<bindings::DAT_LMR_TRIPLET>,
+        count: u64,
+    ) {
+        sync(ia, &local, count)
+    }
+
+    /// `dat_lmr_sync_rdma_write`.
+    fn dat_lmr_sync_rdma_write(
+        ia: KernelHandle,
+        local: In<bindings::DAT_LMR_TRIPLET>,
+        count: u64,
+    ) {
+        sync(ia, &local, count)
     }
 
     /// `kdapl_lmr_free_unused`.

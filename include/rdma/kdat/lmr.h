@@ -197,6 +197,39 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 /**
+ * dat_lmr_sync_rdma_read() - make memory visible to RDMA Reads of the peer
+ * @ia: IA
+ * @local: array of @segments parts of LMRs of @ia; may be NULL if @segments is 0
+ * @segments: number of segments
+ *
+ * Checks the segments. Nothing else is necessary: dat_lmr_kcreate() and dat_lmr_fmr() refuse memory
+ * that the kernel and the device do not share without further calls. Memory of the reserved LMR is
+ * not checked, and its consumer synchronizes it (dma_sync_*()). A segment of length 0 names no
+ * memory.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER (DAT_INVALID_ARG2) if @local is NULL,
+ * or a segment names no LMR of @ia or a byte outside it; (DAT_INVALID_ARG3) if @segments is above
+ * 2147483647.
+ */
+DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *local,
+				  DAT_VLEN segments);
+/**
+ * dat_lmr_sync_rdma_write() - make RDMA Writes of the peer visible in memory
+ * @ia: IA
+ * @local: array of @segments parts of LMRs of @ia; may be NULL if @segments is 0
+ * @segments: number of segments
+ *
+ * As dat_lmr_sync_rdma_read().
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code: those of dat_lmr_sync_rdma_read().
+ */
+DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *local,
+				   DAT_VLEN segments);
+/**
  * kdapl_lmr_free_unused() - free an LMR that no DTO in flight uses
  * @lmr: LMR
  *

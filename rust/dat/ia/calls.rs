@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     dat::{
-        base::InUse,
+        base::{
+            InUse,
+            Segment, //
+        },
         cno::Agent,
         ep::{
             self,
@@ -29,6 +32,7 @@ use crate::{
         },
         lmr,
         prelude::*,
+        pz::add_segments,
         rmr::BindArguments,
         srq::SrqAttr, //
     },
@@ -101,6 +105,28 @@ impl Ia {
     /// LENGTH_ERROR if the length is 0, or overflows when it is rounded up to whole pages.
     pub(crate) fn memory_hint(&self, length: u64) -> DatResult<lmr::Hint> {
         lmr::hint(self.attr(), length)
+    }
+
+    /// Implements `dat_lmr_sync_rdma_read` and `dat_lmr_sync_rdma_write`: checks that each segment
+    /// is a part of an LMR. Memory is mapped for a device only if both access it without further
+    /// calls (`kdapl_helper_dma_map`), so that nothing else is necessary.
+    ///
+    /// A context names an LMR of one PZ, and may name another one in another PZ.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (segments).
+    pub(crate) fn check_segments(&self, segments: &[Segment]) -> DatResult {
+        let checked = add_segments(segments, |segment| {
+            let mut is_held = false;
+            self.pzs.for_each(|pz| is_held |= pz.holds(segment));
+            is_held
+                .then_some(())
+                .ok_or(DatError::Invalid(Arg::Segments))
+        });
+        checked.map(|_| ())
     }
 
     /// Implements `dat_lmr_kcreate`: [`Lmr::create_of_kernel`].

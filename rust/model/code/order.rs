@@ -48,6 +48,8 @@ orders! {
     dat_lmr_kcreate(_, _, Region, _, _, Privileges, _, Optimize, Handle, LmrContext, _, _, _);
     dat_lmr_query(_, _, Param);
     dat_lmr_free(_);
+    dat_lmr_sync_rdma_read(_, Segments, SegmentCount);
+    dat_lmr_sync_rdma_write(_, Segments, SegmentCount);
     dat_lmr_allocate(_, _, _, Scope, Handle);
     dat_lmr_fmr(_, _, Region, _, Privileges, _, _, _, Flags, LmrContext, _);
     dat_lmr_invalidate(_, _, _, Flags);

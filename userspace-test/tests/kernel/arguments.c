@@ -18,6 +18,7 @@ static int argument_numbers_of_ia_calls(void)
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
 	DAT_LMR_CONTEXT context;
 	const DAT_REGION_DESCRIPTION nowhere = {};
+	const DAT_LMR_TRIPLET nothing = {};
 	DAT_IA_HANDLE other;
 	DAT_LMR_HANDLE lmr;
 	const char *name;
@@ -46,6 +47,8 @@ static int argument_numbers_of_ia_calls(void)
 				   NULL, NULL, NULL));
 	INVALID(4, dat_ia_memtype_hint(ia, DAT_MEM_TYPE_VIRTUAL, 64, 5, &length, NULL));
 	INVALID(3, dat_lmr_query(pz, 0, NULL));
+	INVALID(2, dat_lmr_sync_rdma_read(ia, NULL, 1));
+	INVALID(3, dat_lmr_sync_rdma_write(ia, &nothing, 1ULL << 31));
 	INVALID(4, dat_lmr_allocate(ia, pz, 1, 3, &lmr));
 	INVALID(5, dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, NULL));
 	INVALID(2, dat_ia_reserved_lmr(ia, NULL, &context));

@@ -234,6 +234,8 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_lmr_kcreate, objects, register_for_peers())				\
 	CALL(dat_lmr_query, objects, dat_lmr_query(lmr, 0, &told.lmr))			\
 	CALL(dat_lmr_free, objects, dat_lmr_free(lmr))					\
+	CALL(dat_lmr_sync_rdma_read, objects, dat_lmr_sync_rdma_read(ia, &at.place, 1))	\
+	CALL(dat_lmr_sync_rdma_write, objects, dat_lmr_sync_rdma_write(ia, &at.place, 1)) \
 	CALL(kdapl_lmr_free_unused, objects, kdapl_lmr_free_unused(lmr))		\
 	CALL(dat_lmr_allocate, objects, dat_lmr_allocate(ia, pz, 2, DAT_LMR_SCOPE_PZ, &made)) \
 	CALL(dat_lmr_fmr, allocated, fmr())						\

@@ -43,6 +43,106 @@ static int region_too_long(void)
 	return 0;
 }
 
+typedef DAT_RETURN sync_call(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *local, DAT_VLEN segments);
+
+/* Segments of a sync are within LMRs of the adapter. */
+static int sync_within(sync_call *call, DAT_VADDR start, u32 length, DAT_LMR_CONTEXT context)
+{
+	const DAT_LMR_TRIPLET good[] = {
+		{ start, length, context }, { start + length - 1, 1, context },
+		{ start + length, 0, context }, {}, { 0, 0, ~context },
+	};
+	const DAT_LMR_TRIPLET bad[] = {
+		{ start, 1, context ^ 0x40000000 }, { start - 1, 1, context },
+		{ start + length, 1, context }, { start, length + 1, context },
+		{ start + 1, length, context }, { start, U32_MAX, context },
+	};
+	unsigned int i;
+
+	OK(call(ia, NULL, 0));
+	OK(call(ia, good, ARRAY_SIZE(good)));
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		const DAT_LMR_TRIPLET two[] = { good[0], bad[i] };
+
+		REFUSED(call(ia, two, 2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+		OK(call(ia, two, 1));
+	}
+	REFUSED(call(pz, good, 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return 0;
+}
+
+static int lmr_sync_of(sync_call *call)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_LMR_TRIPLET piece = {};
+	DAT_IA_HANDLE other;
+	struct lmr lmr;
+
+	OK(lmr_make_virtual(pair_memory + 100, 10000, LOCAL_FLAGS, &lmr));
+	TRY(sync_within(call, lmr.address, 10000, lmr.local));
+	piece = (DAT_LMR_TRIPLET){ lmr.address, 10000, lmr.local };
+	OK(dat_ia_open(ia_attr.adapter_name, 8, &evd, &other));
+	REFUSED(call(other, &piece, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	OK(dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
+	REFUSED(call(other, &piece, 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	OK(dat_lmr_free(lmr.handle));
+	REFUSED(call(ia, &piece, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	OK(lmr_make(DAT_MEM_TYPE_VIRTUAL, region, 8192, LOCAL_FLAGS, DAT_VA_TYPE_ZB, &lmr));
+	SAME(lmr.address, 0);
+	TRY(sync_within(call, 0, 8192, lmr.local));
+	OK(dat_lmr_free(lmr.handle));
+	return 0;
+}
+
+/* A context may name LMRs in two PZs, at two addresses. */
+static int sync_of_zones(void)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+	DAT_LMR_TRIPLET pieces[2];
+	DAT_PZ_HANDLE zones[2];
+	DAT_LMR_HANDLE lmr;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		region.for_va = pair_memory + 4096 * i;
+		OK(dat_pz_create(ia, &zones[i]));
+		OK(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, 64, zones[i], LOCAL_FLAGS,
+				   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
+				   &pieces[i].lmr_context, NULL, NULL,
+				   &pieces[i].virtual_address));
+		pieces[i].segment_length = 64;
+	}
+	OK(dat_lmr_sync_rdma_read(ia, pieces, 2));
+	OK(dat_lmr_sync_rdma_write(ia, pieces, 2));
+	OK(dat_lmr_free(lmr));
+	OK(dat_lmr_sync_rdma_read(ia, pieces, 1));
+	REFUSED(dat_lmr_sync_rdma_read(ia, pieces, 2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	return 0;
+}
+
+/* The reserved LMR has no bounds, and no context until it is asked for. */
+static int sync_of_reserved(void)
+{
+	DAT_LMR_TRIPLET piece = { .virtual_address = 4096, .segment_length = 64 };
+	DAT_LMR_HANDLE lmr;
+
+	piece.lmr_context = 1;
+	REFUSED(dat_lmr_sync_rdma_read(ia, &piece, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(2));
+	OK(dat_ia_reserved_lmr(ia, &lmr, &piece.lmr_context));
+	SAME(piece.lmr_context, 1);
+	OK(dat_lmr_sync_rdma_read(ia, &piece, 1));
+	return 0;
+}
+
+static int lmr_sync(void)
+{
+	TRY(lmr_sync_of(dat_lmr_sync_rdma_read));
+	TRY(lmr_sync_of(dat_lmr_sync_rdma_write));
+	TRY(sync_of_zones());
+	return sync_of_reserved();
+}
+
 /* Receives a message into static data of this module. */
 static int receive_to_static_data(void)
 {
@@ -139,6 +239,7 @@ static int rdma_read_hides_rkey(void)
 }
 
 const struct ktest memory_tests[] = {
+	{ "lmr_sync", lmr_sync },
 	{ "region_too_long", region_too_long },
 	{ "region_addresses", region_addresses },
 	{ "rdma_read_hides_rkey", rdma_read_hides_rkey },

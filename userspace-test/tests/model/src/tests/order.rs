@@ -42,7 +42,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_ia_openv dat_ia_query dat_ia_close dat_get_handle_type dat_strerror
     dat_ia_memtype_hint
     dat_pz_create dat_pz_query dat_pz_free
-    dat_lmr_kcreate dat_lmr_query dat_lmr_free
+    dat_lmr_kcreate dat_lmr_query dat_lmr_free dat_lmr_sync_rdma_read dat_lmr_sync_rdma_write
     dat_lmr_allocate dat_lmr_fmr dat_lmr_invalidate dat_ia_reserved_lmr
     dat_rmr_create dat_rmr_query dat_rmr_bind dat_rmr_free
     dat_evd_kcreate dat_evd_modify_upcall dat_evd_query dat_evd_modify_cno dat_evd_enable

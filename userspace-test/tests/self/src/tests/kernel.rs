@@ -67,6 +67,7 @@ tests! {
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     provider_attributes, 60, "In the kernel, each attribute of kDAPL is as promised, and calls comply with it";
     adapter_attributes, 60, "In the kernel, each limit of an endpoint is granted and no more, and the other attributes of the adapter are as promised";
+    lmr_sync, 60, "In the kernel, a sync accepts parts of LMRs of the adapter only";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
     region_addresses, 60, "In the kernel, static data is registered; unmapped memory is refused, and read-only memory for writing";
     argument_numbers_of_ia_calls, 60, "In the kernel, the calls on adapters and memory number the arguments that they refuse";
@@ -283,7 +284,7 @@ kernel_tests! {
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
     rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
-    provider_attributes adapter_attributes fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_ends
+    provider_attributes adapter_attributes lmr_sync fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_ends
 }
 
 fn atomic_sleeping_driver(context: &Context) -> Result<()> {
