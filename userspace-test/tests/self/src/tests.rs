@@ -95,6 +95,7 @@ mod many_connections;
 mod mapped_empty;
 mod mapped_events;
 mod memory;
+mod memory_kinds;
 mod message_before_confirmation;
 mod module;
 mod network_loss;
@@ -267,6 +268,7 @@ pub fn all() -> Vec<Test> {
         ready_gate::TESTS,
         ready_gate::shared::TESTS,
         memory::TESTS,
+        memory_kinds::TESTS,
         zero_based::TESTS,
         rmr::TESTS,
         protection::TESTS,

@@ -38,6 +38,7 @@ tests! {
     busy_queue_pair, 60,
         "A post that the driver refuses while it changes the state of the queue pair is repeated";
     no_rmrs_by_device_address, 30, "There are no RMRs with a driver that takes their address for that of the device";
+    zero_based, 60, "There are zero-based LMRs with those drivers only that register memory at any address";
 }
 
 /// Drivers (`enum rdma_driver_id`) whose `reg_user_mr` needs no user data.
@@ -256,6 +257,28 @@ fn no_rmrs_by_device_address(context: &Context) -> Result<()> {
     let limits = ia.query()?.raw;
     same("most RMRs", limits.max_rmrs, limits.max_lmrs)?;
     ia.create_rmr(&ia.create_pz()?)?;
+    Ok(())
+}
+
+/// Drivers that register memory, and whether they do so at any address.
+const REGISTER_ELSEWHERE: [(i32, &str, bool); 3] =
+    [(1, "mlx5", true), (2, "mlx4", false), (10, "vmw_pvrdma", false)];
+
+fn zero_based(context: &Context) -> Result<()> {
+    for (driver, name, expected) in REGISTER_ELSEWHERE {
+        let disguise = disguised(context, driver)?;
+        let ia = context.open()?;
+        let pz = ia.create_pz()?;
+        same(name, ia.query()?.raw.zb_supported != 0, expected)?;
+        let made = ia.register_zero_based(&pz, Buffer::new(8192)?, Privileges::ALL);
+        if expected {
+            made.map(drop).context(name)?;
+        } else {
+            refused(made.map(drop), Type::MODEL_NOT_SUPPORTED).context(name)?;
+        }
+        drop((pz, ia));
+        disguise.unload()?;
+    }
     Ok(())
 }
 

@@ -60,7 +60,7 @@ pub fn region_lengths(context: &Context) -> Result<()> {
 }
 
 /// Maps one page of memory `pages` times.
-fn map_often(pages: usize) -> Result<u64> {
+pub fn map_often(pages: usize) -> Result<u64> {
     const CHUNK: usize = 2 << 20;
     let length = pages * 4096;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
