@@ -55,6 +55,10 @@ dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG7): an attribute is above the limit of the IA
  * * otherwise as dat_ep_create()
  *
+ * Events:
+ * * DAT_ASYNC_ERROR_EP_BROKEN: after each DISCONNECTED and BROKEN of @ep: it takes no more
+ *   receives, and those that it had taken have completed
+ *
  * Example: srq.c
  */
 DAT_EXPORT DAT_RETURN DAT_API

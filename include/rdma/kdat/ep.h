@@ -149,7 +149,9 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv
  * @attr: attributes; may be NULL for the defaults. Those of receives have no effect.
  * @ep: out: the EP
  *
- * dat_ep_post_recv() is DAT_INVALID_STATE on such an EP.
+ * dat_ep_post_recv() is DAT_INVALID_STATE on such an EP. DAT_ASYNC_ERROR_EP_BROKEN, with the EP and
+ * the reason DAT_EP_TRANSFER_TO_ERROR, follows each DISCONNECTED and BROKEN of the EP, orderly or
+ * not: the EP takes no more receives, and those that it had taken have completed.
  *
  * Return: DAT_SUCCESS or an error code.
  */

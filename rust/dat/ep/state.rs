@@ -71,14 +71,19 @@ impl Ep {
         Ok(effects)
     }
 
-    /// Reports on the asynchronous EVD that the Endpoint has failed; with an SRQ, that its last
-    /// receive has completed.
-    fn report_broken(&self) {
-        self.context.report(&Event::Async {
+    /// The asynchronous event of an Endpoint that has failed, or, with an SRQ, whose last receive
+    /// has completed.
+    fn broken(&self) -> Event {
+        Event::Async {
             cause: AsyncEvent::EpBroken,
             object: self.handle(),
             reason: REASON_TRANSFER_TO_ERROR,
-        });
+        }
+    }
+
+    /// Reports on the asynchronous EVD that the Endpoint has failed.
+    fn report_broken(&self) {
+        self.context.report(&self.broken());
     }
 
     /// Queues a connection event. BROKEN becomes an asynchronous event if the consumer wants no
@@ -113,7 +118,8 @@ impl Ep {
             ConnectionEvent::Disconnected | ConnectionEvent::Broken
         );
         if ends && inner.parts.srq.is_some() {
-            self.report_broken();
+            // Not every consumer takes these events, and IA_CATASTROPHIC must find room.
+            self.context.report_within_qlen(&self.broken());
         }
     }
 

@@ -121,7 +121,8 @@ impl Ia {
     pub(crate) fn check_segments(&self, segments: &[Segment]) -> DatResult {
         let checked = add_segments(segments, |segment| {
             let mut is_held = false;
-            self.pzs.for_each(|pz| is_held |= pz.holds(segment));
+            self.pzs
+                .for_each(|pz| is_held = is_held || pz.holds(segment));
             is_held
                 .then_some(())
                 .ok_or(DatError::Invalid(Arg::Segments))

@@ -81,7 +81,8 @@ struct kdapl_ep_attr {
  *
  * @pz may be 0 (DAT_HANDLE_NULL). The EP is then unconfigured until KDAPL_EP_MODIFY has supplied
  * it. An EVD may be 0: its events are discarded, but without @connect_evd the failure of a
- * connection is KDAPL_EVENT_ASYNC_EP_BROKEN.
+ * connection is KDAPL_EVENT_ASYNC_EP_BROKEN. With @srq this event also follows each end of a
+ * connection: the EP takes no more receives.
  */
 struct kdapl_ep_create {
 	struct kdapl_hdr hdr;

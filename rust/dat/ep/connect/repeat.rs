@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Repeats a connect without a time-out (`DAT_TIMEOUT_INFINITE`) that the peer has not answered.
+//! Repeats a connect without a time-out (`DAT_TIMEOUT_INFINITE`) that the peer has not answered,
+//! and over iWARP a connect whose local port is in use.
 //!
 //! `rdma_cm` gives up after some seconds or minutes. Such a connect ends when the peer answers,
 //! also by a reject, or when the consumer ends it. So the Endpoint makes another attempt with a new
 //! ID of the connection manager (CM), after a delay that grows. The queue pair (QP) and its posted
 //! receives stay.
 //!
-//! Over iWARP every connect is repeated whose local port a TCP socket uses: `rdma_cm` does not know
-//! the ports of TCP. The new ID has another port.
+//! Over iWARP the local port of an attempt may be one that a TCP socket uses: `rdma_cm` does not
+//! know the ports of TCP. A new ID mostly has another one.
 //!
 //! Over iWARP a peer that has accepted the TCP connection and does not answer then ends the
 //! connect: the driver has stopped the QP, which has flushed the receives.
@@ -173,40 +174,46 @@ impl Ep {
         self.repeat_after(inner, delay);
     }
 
-    /// Starts the connect timer, which makes another attempt after so many milliseconds.
+    /// Starts the connect timer, which makes another attempt after so many milliseconds, or at the
+    /// deadline ends the connect.
     fn repeat_after(self: &Arc<Self>, inner: &mut Inner, milliseconds: u32) {
         inner.connection.attempt.repeat.is_due = true;
+        let left = inner.connection.attempt.deadline.millis_left();
+        let left = left.map_or(u32::MAX, |left| u32::try_from(left).unwrap_or(u32::MAX));
         // It runs for the deadline otherwise. The attempt starts it for that again.
         cancel_delayed::<_, CONNECT>(self);
-        let delay = msecs_to_jiffies(milliseconds);
+        let delay = msecs_to_jiffies(milliseconds.min(left));
         let _ = queue().enqueue_delayed::<_, CONNECT>(self.clone(), delay);
     }
 
-    /// Makes another attempt if one is due, unless the connect has ended meanwhile. Context: the
-    /// connect timer.
+    /// Makes another attempt if one is due, unless the connect has ended meanwhile or its time is
+    /// over. Context: the connect timer.
     pub(super) fn repeat(self: &Arc<Self>) {
         let old = {
             let mut inner = self.inner.lock();
             let is_due = core::mem::take(&mut inner.connection.attempt.repeat.is_due);
-            if !is_due || !inner.may_attempt_again() {
+            let is_late = inner.connection.attempt.deadline.has_passed();
+            if !is_due || is_late || !inner.may_attempt_again() {
                 return;
             }
             inner.connection.attempt.request_waits = false;
             inner.connection.attempt.repeat.requested = false;
             inner.connection.id.take()
         };
-        // Waits for a handler of the last attempt.
+        // Waits for a handler of the last attempt, unless the thread of a call still has the ID.
         drop(old);
         if let Err(error) = self.attempt_again() {
             self.attempt_failed(error);
         }
     }
 
-    /// Handles another attempt that could not begin.
+    /// Handles another attempt that could not begin. The last one may still hold the user's share
+    /// of a resource.
     fn attempt_failed(self: &Arc<Self>, error: DatError) {
         {
             let mut inner = self.inner.lock();
-            if inner.repeats() {
+            let lacks = error.kind() == Kind::InsufficientResources;
+            if inner.repeats() || (lacks && inner.may_attempt_again()) {
                 return self.repeat_later(&mut inner);
             }
         }

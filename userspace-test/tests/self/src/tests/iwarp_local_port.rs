@@ -9,15 +9,17 @@ use super::iwarp::{Device, ADDRESS};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::connection;
+use crate::expect::{connection, same};
 use anyhow::{Context as _, Result};
-use libkdapl::{ConnectionEvent, Ia};
+use libkdapl::{Close, ConnectionEvent, EpState, Ia};
 use std::net::{IpAddr, TcpListener};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 tests! {
     in_use, 120, "A connect over iWARP takes another local port if a TCP socket uses its own";
     all_in_use, 60, "A connect over iWARP ends if TCP sockets use all local ports";
+    without_timeout, 60, "A connect over iWARP without a time-out waits for a local port, or ends with a disconnect";
 }
 
 /// Listening sockets at local ports of the device's address.
@@ -77,6 +79,29 @@ fn all_in_use(context: &Context) -> Result<()> {
     drop(sockets);
     client.ep.reset()?;
     client.ep.connect(ADDRESS.into(), listener.port, Some(context.patience()), &[])?;
+    let server = End::new(&ia, Shape::default())?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
+}
+
+fn without_timeout(context: &Context) -> Result<()> {
+    let device = Device::of_client(context)?;
+    let ia = device.open()?;
+    let listener = Listener::new(context, &ia)?;
+    let _ports = Ports::of(&context.client, "40000 40003")?;
+    let sockets = Sockets::at(40_000..=40_003)?;
+    let client = End::new(&ia, Shape::default())?;
+    let connect = || client.ep.connect(ADDRESS.into(), listener.port, None, &[]);
+    connect()?;
+    // Some attempts are at once, and then one follows after a quarter of a second.
+    std::thread::sleep(context.scaled(Duration::from_millis(400)));
+    same("state", client.ep.status()?.state, EpState::ActiveConnectionPending)?;
+    client.ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
+    client.ep.reset()?;
+    connect()?;
+    std::thread::sleep(context.scaled(Duration::from_millis(100)));
+    drop(sockets);
     let server = End::new(&ia, Shape::default())?;
     listener.request(context)?.accept(&server.ep, &[])?;
     connection(&context.next(&client.connect)?, ConnectionEvent::Established)

@@ -100,9 +100,24 @@ fn huge() -> Result<Option<Buffer>> {
         (advised, Buffer::borrowed(start, 2 * HUGE))
     };
     buffer.fill(0, 2 * HUGE, 0x55);
-    let made = |line: &str| line.starts_with("AnonHugePages:") && !line.ends_with(" 0 kB");
+    Ok((advised == 0 && has_huge_pages(buffer.address(0))?).then_some(buffer))
+}
+
+/// Returns whether the mapping at an address has huge pages.
+fn has_huge_pages(address: u64) -> Result<bool> {
     let maps = fs::read_to_string("/proc/self/smaps")?;
-    Ok((advised == 0 && maps.lines().any(made)).then_some(buffer))
+    let mut is_there = false;
+    for line in maps.lines() {
+        // The first line of a mapping begins with its addresses, the others with a name.
+        let range = line.split_whitespace().next().and_then(|word| word.split_once('-'));
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        if let Some((Some(start), Some(end))) = range.map(|(a, b)| (number(a), number(b))) {
+            is_there = (start..end).contains(&address);
+        } else if is_there && line.starts_with("AnonHugePages:") {
+            return Ok(!line.ends_with(" 0 kB"));
+        }
+    }
+    Ok(false)
 }
 
 fn huge_pages(context: &Context) -> Result<()> {

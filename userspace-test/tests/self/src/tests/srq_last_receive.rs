@@ -6,19 +6,27 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{connection, same};
+use crate::hosts::ASYNC_QLEN;
+use crate::machine::DeviceGuard;
 use anyhow::{bail, Result};
-use libkdapl::{AsyncEvent, Close, ConnectionEvent, Ep, Event};
+use libkdapl::{AsyncEvent, Close, ConnectionEvent, Ep, Event, Ia};
 
 tests! {
     #[Transport]
     reported, 60, "After the last receive of an endpoint with an SRQ, at each end of its connection, one ASYNC_EP_BROKEN names it";
+    others_find_room, 120, "The events of many endpoints with an SRQ leave room for IA_CATASTROPHIC";
     not_without_srq, 60, "An endpoint without an SRQ ends without ASYNC_EP_BROKEN";
 }
 
 /// Takes the events of the end of a connection: first the connection event.
 fn ends(context: &Context, server: &Server, ep: &Ep, end: ConnectionEvent) -> Result<()> {
     connection(&context.next(&server.connect)?, end)?;
-    match context.next(server.ia.async_evd())? {
+    last_receive(context, &server.ia, ep)
+}
+
+/// Takes the asynchronous event after the last receive of an endpoint.
+pub fn last_receive(context: &Context, ia: &Ia, ep: &Ep) -> Result<()> {
+    match context.next(ia.async_evd())? {
         Event::Async { event: AsyncEvent::EpBroken, object, reason: 0 } => {
             same("endpoint", object, ep.handle())
         }
@@ -58,6 +66,32 @@ fn reported(context: &Context) -> Result<()> {
     client.send(0, MESSAGE, 1)?;
     ends(context, &server, &ep, ConnectionEvent::Broken)?;
     context.quiet(server.ia.async_evd())
+}
+
+/// The asynchronous EVD has room for half as many events.
+fn others_find_room(context: &Context) -> Result<()> {
+    // Restores the device, also after a failure.
+    let guard = DeviceGuard::new(context)?;
+    let server = Server::new(context, 32, 32)?;
+    let ia = context.open()?;
+    let connected = |_| {
+        let ep = server.ep()?;
+        let client = server.client(context, &ia, &ep)?;
+        Ok((ep, client))
+    };
+    let _pairs = (0..2 * ASYNC_QLEN).map(connected).collect::<Result<Vec<_>>>()?;
+    guard.delete()?;
+    let mut broken = 0;
+    loop {
+        match context.next(server.ia.async_evd())? {
+            Event::Async { event: AsyncEvent::EpBroken, reason: 0, .. } => broken += 1,
+            Event::Async { event: AsyncEvent::IaCatastrophic, object, .. } => {
+                same("IA", object, server.ia.handle())?;
+                return same("events before it", broken, ASYNC_QLEN);
+            }
+            event => bail!("{event}"),
+        }
+    }
 }
 
 fn not_without_srq(context: &Context) -> Result<()> {

@@ -4,6 +4,7 @@
 
 use super::null_evds::{connect, sides, Side, Wanted, LENGTH, SHAPE};
 use super::rmr::scene::{part, BOTH};
+use super::srq_last_receive::last_receive;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener};
@@ -99,6 +100,7 @@ fn srq_places(context: &Context) -> Result<()> {
     shared.client.end.ep.disconnect(Close::Graceful)?;
     shared.server.reaches(context, EpState::Disconnected)?;
     same("counters", shared.counts()?, (RECEIVES, RECEIVES))?;
+    last_receive(context, &shared.server.end.ia, &shared.server.end.ep)?;
     shared.server.is_quiet(context)?;
     shared.server.end.ep.free()?;
     Ok(shared.srq.free()?)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Receive buffers that an endpoint has, and its high watermarks.
 
+use super::srq_last_receive::last_receive;
 use super::srq_traffic::{send, Server, MESSAGE};
 use super::tests;
 use crate::context::Context;
@@ -127,17 +128,7 @@ fn exceeded_at_once(context: &Context) -> Result<()> {
     reported(context, &server, &ep)?;
     ep.set_watermarks(None, Some(2))?;
     connection(&context.next(&server.connect)?, ConnectionEvent::Broken)?;
-    last_receive(context, &server, &ep)
-}
-
-/// Takes the asynchronous event of the end of a connection, which is the only one.
-fn last_receive(context: &Context, server: &Server, ep: &Ep) -> Result<()> {
-    match context.next(server.ia.async_evd())? {
-        Event::Async { event: AsyncEvent::EpBroken, object, reason: 0 } => {
-            same("endpoint", object, ep.handle())?;
-        }
-        event => anyhow::bail!("expected ASYNC_EP_BROKEN, got {event}"),
-    }
+    last_receive(context, &server.ia, &ep)?;
     context.quiet(server.ia.async_evd())
 }
 
@@ -161,7 +152,8 @@ fn hard(context: &Context) -> Result<()> {
         event => anyhow::bail!("expected BROKEN, got {event}"),
     }
     connection_over(&context.next(&client.connect)?)?;
-    last_receive(context, &server, &ep)?;
+    last_receive(context, &server.ia, &ep)?;
+    context.quiet(server.ia.async_evd())?;
     same("the other's state", other.status()?.state, EpState::Connected)?;
     has(&ep, 4)?;
     has(&other, 3)
