@@ -43,7 +43,7 @@ pub fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
         }
         other => bail!("expected IA_CATASTROPHIC, got {other}"),
     }
-    // Endpoints report the removal to their connect EVDs only.
+    // Endpoints without an SRQ report the removal to their connect EVDs only.
     context.quiet(ia.async_evd())
 }
 

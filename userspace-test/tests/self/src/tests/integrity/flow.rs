@@ -30,6 +30,17 @@ pub struct Flow<'a> {
     before: [Vec<u8>; 2],
 }
 
+/// More than `MAX_HDR_INLINE` of siw, the length up to which it copies data behind its header.
+const COPIED_BY_SIW: usize = 64;
+
+/// Returns whether siw sends other bytes of a list: one short segment that spans two pages
+/// (`siw_try_1seg()` takes the numbers of bytes in both for each other).
+fn is_mixed_up_by_siw(end: &End, pieces: &[(usize, usize)]) -> bool {
+    let [(offset, length)] = *pieces else { return false };
+    let into_page = end.lmr.buffer().address(offset) as usize % 4096;
+    length <= COPIED_BY_SIW && into_page + length > 4096
+}
+
 impl fmt::Display for Flow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, length, own, other, .. } = self;
@@ -57,11 +68,14 @@ impl<'a> Flow<'a> {
             DtoOperation::Send => with.ep.query()?.raw.attr.max_recv_iov,
             _ => 1,
         };
-        let random = |most: u32| {
+        let random = |end: &End, most: u32| loop {
             let count = context.rng().u32(1..=most.clamp(1, SEGMENTS)) as usize;
-            pieces_in(context, part.clone(), count, length)
+            let pieces = pieces_in(context, part.clone(), count, length);
+            if !(context.server.is_siw() && is_mixed_up_by_siw(end, &pieces)) {
+                break pieces;
+            }
         };
-        let (own, other) = (random(most_own), random(most_other));
+        let (own, other) = (random(by, most_own), random(with, most_other));
         let before = [by, with].map(|end| {
             let mut bytes = vec![0; part.len()];
             context.rng().fill(&mut bytes);
