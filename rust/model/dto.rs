@@ -263,9 +263,9 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         self.busy
     }
 
-    /// Returns the number of DTOs in flight that were posted before the end of the connection.
-    pub(crate) fn outstanding_before_end(&self) -> u32 {
-        self.busy.wrapping_sub(self.late)
+    /// Returns the number of DTOs in flight that were posted after the end of the connection.
+    pub(crate) fn posted_after_end(&self) -> u32 {
+        self.late
     }
 
     /// Allocates a slot for a DTO; `None` if all are busy.

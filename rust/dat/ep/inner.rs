@@ -192,16 +192,11 @@ impl Inner {
     ///
     /// Over siw a DTO that is posted while the QP is moved to ERR may complete before them.
     pub(super) fn has_outstanding_before_end(&self, direction: Direction) -> bool {
-        let count = match direction {
-            Direction::Receive => {
-                let preposted = self.preposted_count.unwrap_or(0);
-                self.receives
-                    .outstanding_before_end()
-                    .saturating_add(preposted)
-            }
-            Direction::Request => self.requests.slots().outstanding_before_end(),
+        let late = match direction {
+            Direction::Receive => self.receives.posted_after_end(),
+            Direction::Request => self.requests.slots().posted_after_end(),
         };
-        count != 0
+        self.outstanding(direction) > late
     }
 
     /// Marks a DTO that is posted after the end of the connection.

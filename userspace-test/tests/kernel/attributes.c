@@ -79,31 +79,27 @@ static int provider_attributes(void)
 /* Each limit of an Endpoint is granted, and the next number refused. */
 static int ep_limits(const struct pair *pair)
 {
-	static const size_t members[] = {
-		offsetof(DAT_EP_ATTR, max_recv_dtos), offsetof(DAT_EP_ATTR, max_request_dtos),
-		offsetof(DAT_EP_ATTR, max_recv_iov), offsetof(DAT_EP_ATTR, max_request_iov),
-		offsetof(DAT_EP_ATTR, max_rdma_read_in), offsetof(DAT_EP_ATTR, max_rdma_read_out),
-		offsetof(DAT_EP_ATTR, max_rdma_read_iov), offsetof(DAT_EP_ATTR, max_rdma_write_iov),
-	};
-	const DAT_COUNT limits[] = {
-		ia_attr.max_dto_per_ep, ia_attr.max_dto_per_ep,
-		ia_attr.max_iov_segments_per_dto, ia_attr.max_iov_segments_per_dto,
-		ia_attr.max_rdma_read_per_ep_in, ia_attr.max_rdma_read_per_ep_out,
-		ia_attr.max_iov_segments_per_rdma_read, ia_attr.max_iov_segments_per_rdma_write,
+	const struct {
+		size_t offset;
+		DAT_COUNT limit;
+	} limits[] = {
+#define LIMIT(attribute, limit) { offsetof(DAT_EP_ATTR, attribute), ia_attr.limit },
+#include "../ep_limits.h"
+#undef LIMIT
 	};
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(members); i++) {
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
 		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1 };
-		DAT_COUNT *member = (void *)&attr + members[i];
+		DAT_COUNT *member = (void *)&attr + limits[i].offset;
 		DAT_EP_HANDLE ep;
 
-		EXPECT(limits[i] > 0);
-		*member = limits[i];
+		EXPECT(limits[i].limit > 0);
+		*member = limits[i].limit;
 		OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], &attr,
 				 &ep));
 		OK(dat_ep_free(ep));
-		*member = limits[i] + 1;
+		*member = limits[i].limit + 1;
 		REFUSED(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0],
 				      &attr, &ep), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(6));
 	}

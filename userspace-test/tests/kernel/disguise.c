@@ -378,7 +378,7 @@ static int __init disguise_init(void)
 static void __exit disguise_exit(void)
 {
 	ib_unregister_client(&client);
-	disguise_release_replies();
+	disguise_release_iwarp();
 	atomic_set(&hold_in_rtr, 0);
 	atomic_set(&hold_creation, 0);
 	do {

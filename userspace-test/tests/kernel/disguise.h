@@ -28,7 +28,7 @@ void disguise_hold_until_zero(const atomic_t *hold);
 /* Wraps the connects, answers and listeners over iWARP, and unwraps them. */
 void disguise_add_iwarp(struct ib_device *dev);
 void disguise_remove_iwarp(struct ib_device *dev);
-void disguise_release_replies(void);
+void disguise_release_iwarp(void);
 /* Counts a queue pair that a module moves to ERR while its connect has no outcome. */
 void disguise_note_failure(const struct ib_qp *qp);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Connects and listeners over iWARP: holds back the replies of peers, counts queue pairs that fail
- * before the outcome of their connect, and refuses listeners at addresses of IPv6, as erdma does.
+ * before the outcome of their connect, holds queue pairs before they fail, and refuses listeners at
+ * addresses of IPv6, as erdma does.
  */
 #include <linux/atomic.h>
 #include <linux/socket.h>
@@ -174,7 +175,7 @@ void disguise_remove_iwarp(struct ib_device *dev)
 	dev->ops.iw_create_listen = disguise_own.iw_create_listen;
 }
 
-void disguise_release_replies(void)
+void disguise_release_iwarp(void)
 {
 	atomic_set(&hold_replies, 0);
 	atomic_set(&hold_failures, 0);

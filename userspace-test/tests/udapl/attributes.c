@@ -9,32 +9,28 @@
 /* Each limit of an Endpoint is granted, and the next number refused. */
 static void ep_limits(struct side *side, const DAT_IA_ATTR *ia)
 {
-	static const size_t members[] = {
-		offsetof(DAT_EP_ATTR, max_recv_dtos), offsetof(DAT_EP_ATTR, max_request_dtos),
-		offsetof(DAT_EP_ATTR, max_recv_iov), offsetof(DAT_EP_ATTR, max_request_iov),
-		offsetof(DAT_EP_ATTR, max_rdma_read_in), offsetof(DAT_EP_ATTR, max_rdma_read_out),
-		offsetof(DAT_EP_ATTR, max_rdma_read_iov), offsetof(DAT_EP_ATTR, max_rdma_write_iov),
-	};
-	const DAT_COUNT limits[] = {
-		ia->max_dto_per_ep, ia->max_dto_per_ep,
-		ia->max_iov_segments_per_dto, ia->max_iov_segments_per_dto,
-		ia->max_rdma_read_per_ep_in, ia->max_rdma_read_per_ep_out,
-		ia->max_iov_segments_per_rdma_read, ia->max_iov_segments_per_rdma_write,
+	const struct {
+		size_t offset;
+		DAT_COUNT limit;
+	} limits[] = {
+#define LIMIT(attribute, limit) { offsetof(DAT_EP_ATTR, attribute), ia->limit },
+#include "../ep_limits.h"
+#undef LIMIT
 	};
 
-	for (unsigned i = 0; i < sizeof(members) / sizeof(*members); i++) {
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
 		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1 };
-		DAT_COUNT *member = (DAT_COUNT *)((char *)&attr + members[i]);
+		DAT_COUNT *member = (DAT_COUNT *)((char *)&attr + limits[i].offset);
 		DAT_EP_PARAM param;
 		DAT_EP_HANDLE ep;
 
-		*member = limits[i];
+		*member = limits[i].limit;
 		CHECK(*member > 0);
 		OK(dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
 		OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
-		CHECK(*(DAT_COUNT *)((char *)&param.ep_attr + members[i]) == limits[i]);
+		CHECK(*(DAT_COUNT *)((char *)&param.ep_attr + limits[i].offset) == limits[i].limit);
 		OK(dat_ep_free(ep));
-		*member = limits[i] + 1;
+		*member = limits[i].limit + 1;
 		REFUSED(DAT_INVALID_PARAMETER,
 			dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr,
 				      &ep));

@@ -328,8 +328,8 @@ proptest! {
                 }
             }
             prop_assert_eq!(slots.outstanding() as usize, map.len());
-            let before = map.values().filter(|dto| !dto.flags.has(CompletionFlags::AFTER_END));
-            prop_assert_eq!(slots.outstanding_before_end() as usize, before.count());
+            let after = map.values().filter(|dto| dto.flags.has(CompletionFlags::AFTER_END));
+            prop_assert_eq!(slots.posted_after_end() as usize, after.count());
         }
         prop_assert_eq!(slots.capacity() as usize, capacity);
     }

@@ -117,6 +117,15 @@ pub fn tcp_listener(context: &Context) -> Result<(TcpListener, u64)> {
     Ok((listener, port))
 }
 
+/// Accepts the client's request. Both ends must be connected then.
+pub fn accepted(context: &Context, listener: &Listener, client: &End, server: &End) -> Result<()> {
+    listener.request(context)?.accept(&server.ep, &[])?;
+    for end in [client, server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    Ok(())
+}
+
 /// Connects an endpoint to an address that no host answers.
 fn calls_nobody(context: &Context, ia: &Ia, time: Option<Duration>) -> Result<End> {
     let end = End::new(ia, Shape::default())?;

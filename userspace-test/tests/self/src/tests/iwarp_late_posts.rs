@@ -5,7 +5,7 @@
 //! siw completes a send once TCP has the data, and an RDMA read once the peer has answered.
 //! `kdapl_disguise` holds the queue pair before it is moved to ERR.
 
-use super::iwarp::{Device, ADDRESS, DEVICE};
+use super::iwarp::{accepted, Device, ADDRESS, DEVICE};
 use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
@@ -48,10 +48,7 @@ fn connected(context: &Context, device: &Device) -> Result<(End, End)> {
     let shape = Shape { merged: true, ..Shape::default() };
     let (client, server) = (End::new(&client_ia, shape)?, End::new(&server_ia, shape)?);
     client.ep.connect(ADDRESS.into(), listener.port, Some(context.patience()), &[])?;
-    listener.request(context)?.accept(&server.ep, &[])?;
-    for end in [&client, &server] {
-        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
-    }
+    accepted(context, &listener, &client, &server)?;
     Ok((client, server))
 }
 

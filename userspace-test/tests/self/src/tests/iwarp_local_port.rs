@@ -5,13 +5,14 @@
 //! a TCP socket to it.
 
 use super::connect_routes::Ports;
-use super::iwarp::{Device, ADDRESS};
+use super::iwarp::{accepted, Device, ADDRESS};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, same};
 use anyhow::{Context as _, Result};
-use libkdapl::{Close, ConnectionEvent, EpState, Ia};
+use libkdapl::{Close, ConnectionEvent, EpState};
+use std::cell::RefCell;
 use std::net::{IpAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -23,9 +24,7 @@ tests! {
 }
 
 /// Listening sockets at local ports of the device's address.
-struct Sockets {
-    _sockets: Vec<TcpListener>,
-}
+struct Sockets(RefCell<Vec<TcpListener>>);
 
 impl Sockets {
     fn at(mut ports: RangeInclusive<u16>) -> Result<Self> {
@@ -34,14 +33,12 @@ impl Sockets {
             sockets.push(socket.with_context(|| format!("binding to port {port}"))?);
             Ok(sockets)
         })?;
-        Ok(Self { _sockets: sockets })
+        Ok(Self(sockets.into()))
     }
-}
 
-fn call(context: &Context, ia: &Ia, port: u64) -> Result<End> {
-    let end = End::new(ia, Shape::default())?;
-    end.ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
-    Ok(end)
+    fn close(&self) {
+        self.0.take();
+    }
 }
 
 /// Half of the ports are in use.
@@ -53,8 +50,9 @@ fn in_use(context: &Context) -> Result<()> {
     let _sockets = Sockets::at(40_000..=40_007)?;
     for round in 0..context.count(100).max(20) {
         let tell = || format!("connect {round}");
-        let client = call(context, &client_ia, listener.port)?;
+        let client = End::new(&client_ia, Shape::default())?;
         let server = End::new(&server_ia, Shape::default())?;
+        client.ep.connect(ADDRESS.into(), listener.port, Some(context.patience()), &[])?;
         let request = listener.request(context);
         // A connect that failed has sent no request, and its event says why.
         let request = request.with_context(|| format!("event: {:?}", client.connect.dequeue()));
@@ -67,42 +65,59 @@ fn in_use(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// A listener, and connects from its adapter whose local ports are all in use.
+struct NoPort<'a> {
+    client: End,
+    server: End,
+    listener: Listener,
+    sockets: Sockets,
+    _ports: Ports<'a>,
+    _device: Device,
+}
+
+impl<'a> NoPort<'a> {
+    fn new(context: &'a Context) -> Result<Self> {
+        let _device = Device::of_client(context)?;
+        let ia = _device.open()?;
+        Ok(Self {
+            client: End::new(&ia, Shape::default())?,
+            server: End::new(&ia, Shape::default())?,
+            listener: Listener::new(context, &ia)?,
+            _ports: Ports::of(&context.client, "40000 40003")?,
+            sockets: Sockets::at(40_000..=40_003)?,
+            _device,
+        })
+    }
+
+    fn connect(&self, timeout: Option<Duration>) -> Result<()> {
+        Ok(self.client.ep.connect(ADDRESS.into(), self.listener.port, timeout, &[])?)
+    }
+}
+
 fn all_in_use(context: &Context) -> Result<()> {
-    let device = Device::of_client(context)?;
-    let ia = device.open()?;
-    let listener = Listener::new(context, &ia)?;
-    let _ports = Ports::of(&context.client, "40000 40003")?;
-    let sockets = Sockets::at(40_000..=40_003)?;
-    let client = call(context, &ia, listener.port)?;
-    connection(&context.next(&client.connect)?, ConnectionEvent::NonPeerRejected)?;
+    let scene = NoPort::new(context)?;
+    let patience = Some(context.patience());
+    scene.connect(patience)?;
+    connection(&context.next(&scene.client.connect)?, ConnectionEvent::NonPeerRejected)?;
     // The endpoint is as after any failed connect.
-    drop(sockets);
-    client.ep.reset()?;
-    client.ep.connect(ADDRESS.into(), listener.port, Some(context.patience()), &[])?;
-    let server = End::new(&ia, Shape::default())?;
-    listener.request(context)?.accept(&server.ep, &[])?;
-    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
+    scene.client.ep.reset()?;
+    scene.sockets.close();
+    scene.connect(patience)?;
+    accepted(context, &scene.listener, &scene.client, &scene.server)
 }
 
 fn without_timeout(context: &Context) -> Result<()> {
-    let device = Device::of_client(context)?;
-    let ia = device.open()?;
-    let listener = Listener::new(context, &ia)?;
-    let _ports = Ports::of(&context.client, "40000 40003")?;
-    let sockets = Sockets::at(40_000..=40_003)?;
-    let client = End::new(&ia, Shape::default())?;
-    let connect = || client.ep.connect(ADDRESS.into(), listener.port, None, &[]);
-    connect()?;
+    let scene = NoPort::new(context)?;
+    let ep = &scene.client.ep;
+    scene.connect(None)?;
     // Some attempts are at once, and then one follows after a quarter of a second.
     std::thread::sleep(context.scaled(Duration::from_millis(400)));
-    same("state", client.ep.status()?.state, EpState::ActiveConnectionPending)?;
-    client.ep.disconnect(Close::Abrupt)?;
-    connection(&context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
-    client.ep.reset()?;
-    connect()?;
+    same("state", ep.status()?.state, EpState::ActiveConnectionPending)?;
+    ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&scene.client.connect)?, ConnectionEvent::Disconnected)?;
+    ep.reset()?;
+    scene.connect(None)?;
     std::thread::sleep(context.scaled(Duration::from_millis(100)));
-    drop(sockets);
-    let server = End::new(&ia, Shape::default())?;
-    listener.request(context)?.accept(&server.ep, &[])?;
-    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
+    scene.sockets.close();
+    accepted(context, &scene.listener, &scene.client, &scene.server)
 }
