@@ -57,7 +57,8 @@ dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
  *
  * Events:
  * * DAT_ASYNC_ERROR_EP_BROKEN: after each DISCONNECTED and BROKEN of @ep: it takes no more
- *   receives, and those that it had taken have completed
+ *   receives, and those that it had taken have completed, if the driver reports the last one (see
+ *   docs/drivers.md)
  *
  * Example: srq.c
  */

@@ -22,9 +22,11 @@ pub(super) use self::{
     },
     region::{
         add_segments,
+        Fast,
         Keyed,
         Memory,
         Region,
+        Sharing,
         Use, //
     },
 };
@@ -243,11 +245,11 @@ impl Pz {
         }
     }
 
-    /// Returns whether a segment is a part of an LMR of this PZ, or of the reserved LMR.
-    pub(super) fn holds(&self, segment: &Segment) -> bool {
+    /// Returns the memory of a segment that is a part of an LMR of this PZ, or of the reserved LMR.
+    pub(super) fn find(&self, segment: &Segment) -> Option<Sharing> {
         match self.regions.lock().get(&segment.context) {
-            Some(region) => !region.is_hidden && region.holds(segment.address, segment.length),
-            None => self.is_reserved(segment),
+            Some(region) => region.find(segment.address, segment.length),
+            None => self.is_reserved(segment).then_some(Sharing::Shared),
         }
     }
 

@@ -177,6 +177,23 @@ u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 cou
 	return max(mapped, 0);
 }
 
+/*
+ * Returns whether the kernel and the device access the memory of @segments DMA segments in turn
+ * without further calls. Does not sleep.
+ */
+bool kdapl_helper_sg_is_shared(struct ib_device *dev, struct scatterlist *list, u32 segments)
+{
+	struct scatterlist *sg;
+	int i;
+
+	if (ib_uses_virt_dma(dev))
+		return true;
+	for_each_sg(list, sg, segments, i)
+		if (!is_shared(dev->dma_device, sg_dma_address(sg)))
+			return false;
+	return true;
+}
+
 void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count, bool write)
 {
 	ib_dma_unmap_sg(dev, list, count, write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE);

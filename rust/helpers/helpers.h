@@ -194,6 +194,7 @@ struct scatterlist;
 int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 source, u32 count,
 			 bool write, u64 *first, u64 *bytes);
 u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count, bool write);
+bool kdapl_helper_sg_is_shared(struct ib_device *dev, struct scatterlist *list, u32 segments);
 void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count, bool write);
 void kdapl_helper_update_fast_reg_key(struct ib_mr *mr, u32 key);
 

@@ -13,6 +13,8 @@
 //! length. The rest of the ring is for events that can neither be refused nor delayed, above all
 //! the event that ends a connection.
 //!
+//! A slot of the asynchronous EVD is reserved for the last event of all, IA_CATASTROPHIC.
+//!
 //! An event that is expected ([`PendingEvents`]) uses the same room as a queued one.
 
 use super::{

@@ -138,6 +138,16 @@ impl DmaPages {
         Ok(())
     }
 
+    /// Returns whether the kernel and the device access the memory in turn without further calls.
+    /// Otherwise the device may have a copy, which is made and written back with the mapping.
+    ///
+    /// Context: any.
+    pub(crate) fn is_shared(&self) -> bool {
+        let (device, list) = (self.pd.device().as_ptr(), self.list.as_ptr());
+        // SAFETY: By the type invariant the list has so many DMA segments of this device.
+        unsafe { bindings::kdapl_helper_sg_is_shared(device, list, self.segments) }
+    }
+
     /// Returns the address of the first byte of the pages that are mapped, as the kernel knows it.
     pub(crate) fn first(&self) -> u64 {
         self.first

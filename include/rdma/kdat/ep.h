@@ -151,7 +151,8 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv
  *
  * dat_ep_post_recv() is DAT_INVALID_STATE on such an EP. DAT_ASYNC_ERROR_EP_BROKEN, with the EP and
  * the reason DAT_EP_TRANSFER_TO_ERROR, follows each DISCONNECTED and BROKEN of the EP, orderly or
- * not: the EP takes no more receives, and those that it had taken have completed.
+ * not: the EP takes no more receives, and those that it had taken have completed. A driver that
+ * does not report the last one within 200 ms (see docs/drivers.md) may complete receives after it.
  *
  * Return: DAT_SUCCESS or an error code.
  */

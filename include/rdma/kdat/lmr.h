@@ -202,16 +202,17 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
  * @local: array of @segments parts of LMRs of @ia; may be NULL if @segments is 0
  * @segments: number of segments
  *
- * Checks the segments. Nothing else is necessary: dat_lmr_kcreate() and dat_lmr_fmr() refuse memory
- * that the kernel and the device do not share without further calls. Memory of the reserved LMR is
- * not checked, and its consumer synchronizes it (dma_sync_*()). A segment of length 0 names no
- * memory.
+ * Checks the segments. Nothing else is necessary: dat_lmr_kcreate() refuses memory that the kernel
+ * and the device do not share without further calls. dat_lmr_fmr() accepts such memory. It is then
+ * copied by the registration and by the invalidation only, and these calls refuse it. Memory of the
+ * reserved LMR is not checked, and its consumer synchronizes it (dma_sync_*()). A segment of length
+ * 0 names no memory.
  *
  * Context: process; sleeps.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER (DAT_INVALID_ARG2) if @local is NULL,
  * or a segment names no LMR of @ia or a byte outside it; (DAT_INVALID_ARG3) if @segments is above
- * 2147483647.
+ * 2147483647. DAT_MODEL_NOT_SUPPORTED if the device may have a copy of the memory.
  */
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *local,
 				  DAT_VLEN segments);

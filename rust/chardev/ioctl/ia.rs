@@ -116,6 +116,10 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
     let ia = client.ia()?;
     let attr = ia.attr();
     let (connect, accept, reject) = attr.max_private_data;
+    let of_process = |regions| match attr.registers_process_memory {
+        true => regions,
+        false => 0,
+    };
     *message = uapi::kdapl_ia_query {
         hdr: message.hdr,
         adapter_name: attr.adapter_name,
@@ -138,7 +142,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
         max_iov_segments_per_dto: attr.max_iov,
         max_iov_segments_per_rdma_read: attr.max_read_iov,
         max_iov_segments_per_rdma_write: attr.max_iov,
-        max_lmrs: attr.max_lmrs,
+        max_lmrs: of_process(attr.max_lmrs),
         max_pzs: attr.max_pzs,
         max_private_data_connect: connect,
         max_private_data_accept: accept,
@@ -154,7 +158,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
         max_recv_per_srq: attr.max_recv_per_srq,
         max_iov_segments_per_srq: attr.max_srq_iov,
         port: attr.port,
-        max_rmrs: attr.max_rmrs,
+        max_rmrs: of_process(attr.max_rmrs),
         mtu: attr.mtu,
     };
     Ok(())

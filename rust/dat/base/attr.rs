@@ -58,6 +58,8 @@ pub(crate) struct IaAttr {
     pub(crate) max_srq_iov: u32,
     pub(crate) completion_vectors: u32,
     pub(crate) extensions: Extensions,
+    /// LMRs of processes can be created, and RMRs bound to them.
+    pub(crate) registers_process_memory: bool,
     /// LMRs of processes may have zero-based addresses.
     pub(crate) zb_supported: bool,
     /// Maximum private data of a request, an accept and a reject, in bytes.
@@ -77,6 +79,7 @@ impl IaAttr {
             .min(limits.max_recv_sge)
             .min(kdapl_bindings::KDAPL_IOV_MAX);
         let regions = most(Item::Region, limits.max_mr);
+        let driver = device.driver();
         Self {
             adapter_name: device.name(),
             netdev_name: own.netdev,
@@ -114,7 +117,8 @@ impl IaAttr {
             max_srq_iov: limits.max_srq_sge.min(max_iov),
             completion_vectors: device.completion_vectors(),
             extensions: Extensions::new(transport == Transport::Iwarp, limits.has_atomics),
-            zb_supported: device.driver().rebases_user_regions,
+            registers_process_memory: driver.registers_user_memory,
+            zb_supported: driver.registers_user_memory && driver.rebases_user_regions,
             max_private_data: private_data::limits(transport),
         }
     }

@@ -129,12 +129,6 @@ impl EpContext {
     pub(in crate::dat) fn report(&self, event: &Event) {
         self.async_evd.report(event);
     }
-
-    /// As [`EpContext::report`], for an event that leaves the room beyond the queue length to
-    /// others, which must not be lost. Context: as above.
-    pub(in crate::dat) fn report_within_qlen(&self, event: &Event) {
-        self.async_evd.report_within_qlen(event);
-    }
 }
 
 /// Objects that take completions.

@@ -118,8 +118,7 @@ impl Ep {
             ConnectionEvent::Disconnected | ConnectionEvent::Broken
         );
         if ends && inner.parts.srq.is_some() {
-            // Not every consumer takes these events, and IA_CATASTROPHIC must find room.
-            self.context.report_within_qlen(&self.broken());
+            self.report_broken();
         }
     }
 

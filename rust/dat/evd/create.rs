@@ -3,6 +3,10 @@
 //! Creates an Event Dispatcher (EVD).
 
 use super::{
+    queue::{
+        Producer,
+        FOR_REMOVAL, //
+    },
     Consumer,
     CqState,
     Cqs,
@@ -77,6 +81,11 @@ impl Evd {
         let memory = config.context.user.hold_memory_of::<Self>()?;
         let (storage, length) = Words::for_queue(&config.context.user, config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
+        let reserved = match &config.context.async_evd {
+            Some(_) => 0,
+            None => FOR_REMOVAL,
+        };
+        let producer = Producer::new(producer, reserved);
         Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,

@@ -47,6 +47,9 @@ pub(super) struct Producer {
     pub(super) reserved: u32,
 }
 
+/// Number of slots that the asynchronous EVD reserves for IA_CATASTROPHIC when it is created.
+pub(super) const FOR_REMOVAL: u32 = 1;
+
 /// Reason of an asynchronous event of an EVD in DAT: overflow.
 const REASON_OVERFLOW: u32 = 0;
 
@@ -78,10 +81,10 @@ pub(super) struct EventQueue {
 
 impl EventQueue {
     /// Creates an empty queue.
-    pub(super) fn new(qlen: u32, ring: Ring, producer: RingProducer) -> impl PinInit<Self> {
+    pub(super) fn new(qlen: u32, ring: Ring, producer: Producer) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
-            producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
+            producer <- new_spinlock_irq!(producer, "Evd::producer"),
             qlen: AtomicU32::new(qlen),
             pending: PendingEvents::none(),
             mapped: Mapped::new(),
@@ -106,9 +109,14 @@ pub(in crate::dat) fn no_room() -> DatError {
 }
 
 impl Producer {
-    /// Creates the producers' side of an empty ring.
-    pub(super) fn new(slots: RingProducer) -> Self {
-        Self { slots, reserved: 0 }
+    /// Creates the producers' side of an empty ring, `reserved` of whose slots have a use.
+    pub(super) fn new(slots: RingProducer, reserved: u32) -> Self {
+        Self { slots, reserved }
+    }
+
+    /// Releases the reservation of a slot.
+    fn release_slot(&mut self) {
+        self.reserved = self.reserved.saturating_sub(1);
     }
 }
 
@@ -162,6 +170,14 @@ impl Evd {
     /// the event is not the oldest one, or no event is wanted.
     pub(in crate::dat) fn put_direct(&self, direct: &mut DirectEvent<'_>, event: &Event) -> bool {
         direct.try_put(&self.queue.ring, self.handle, event)
+    }
+
+    /// Queues the event of the removal of the device, which finds its [slot](FOR_REMOVAL) however
+    /// many events are queued. Called once, on the asynchronous EVD.
+    pub(in crate::dat) fn report_removal(&self, event: &Event) {
+        self.push_reserved(&event.encode(self.handle), |_, producer| {
+            producer.release_slot();
+        });
     }
 
     /// As [`Evd::report`], within the queue length. The rest of the ring is for connection events.
@@ -227,12 +243,12 @@ impl Evd {
         Ok(pushed)
     }
 
-    /// Queues an event into a reserved slot.
-    fn push_reserved(&self, record: &Record) {
+    /// Queues an event into a reserved slot. `release` ends the reservation.
+    fn push_reserved(&self, record: &Record, release: impl FnOnce(&Self, &mut Producer)) {
         let pushed = {
             let mut producer = self.queue.producer.lock();
             let pushed = self.queue.ring.push(&mut producer.slots, record);
-            self.give_back(&mut producer);
+            release(self, &mut producer);
             pushed
         };
         // Does not fail: the slot is reserved.
@@ -244,7 +260,7 @@ impl Evd {
 
     /// Releases the reservation of a slot, which was used or is not needed any more.
     fn give_back(&self, producer: &mut Producer) {
-        producer.reserved = producer.reserved.saturating_sub(1);
+        producer.release_slot();
         self.release_pending();
     }
 
@@ -299,7 +315,7 @@ impl EventReservation {
     /// Queues the event, and announces it. Context: any.
     pub(in crate::dat) fn post(mut self, event: &Event) {
         if let Some(evd) = self.0.take() {
-            evd.push_reserved(&event.encode(evd.handle));
+            evd.push_reserved(&event.encode(evd.handle), Evd::give_back);
             evd.queue_pump_if_needed();
         }
     }

@@ -32,7 +32,10 @@ use crate::{
         },
         lmr,
         prelude::*,
-        pz::add_segments,
+        pz::{
+            add_segments,
+            Sharing, //
+        },
         rmr::BindArguments,
         srq::SrqAttr, //
     },
@@ -108,8 +111,9 @@ impl Ia {
     }
 
     /// Implements `dat_lmr_sync_rdma_read` and `dat_lmr_sync_rdma_write`: checks that each segment
-    /// is a part of an LMR. Memory is mapped for a device only if both access it without further
-    /// calls (`kdapl_helper_dma_map`), so that nothing else is necessary.
+    /// is a part of an LMR. Nothing else is necessary: the memory of an LMR is shared by the
+    /// processors and the device. Only a [registration by a request](lmr::FastLmr) accepts other
+    /// memory, which is copied with the registration and the invalidation.
     ///
     /// A context names an LMR of one PZ, and may name another one in another PZ.
     ///
@@ -117,15 +121,16 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (segments).
+    /// INVALID_PARAMETER (segments); MODEL_NOT_SUPPORTED if the device may have a copy.
     pub(crate) fn check_segments(&self, segments: &[Segment]) -> DatResult {
         let checked = add_segments(segments, |segment| {
-            let mut is_held = false;
+            let mut found = None;
             self.pzs
-                .for_each(|pz| is_held = is_held || pz.holds(segment));
-            is_held
-                .then_some(())
-                .ok_or(DatError::Invalid(Arg::Segments))
+                .for_each(|pz| found = found.or_else(|| pz.find(segment)));
+            match found.ok_or(DatError::Invalid(Arg::Segments))? {
+                Sharing::Shared => Ok(()),
+                Sharing::MayBeCopied => Err(Kind::ModelNotSupported.into()),
+            }
         });
         checked.map(|_| ())
     }

@@ -139,11 +139,14 @@ impl Watcher for Ia {
         self.evds().for_each(|evd| evd.device_removed());
         self.passive.ep_context.sink.release_device();
         self.pzs.for_each(|pz| pz.release_device());
-        self.passive.ep_context.report(&Event::Async {
-            cause: AsyncEvent::IaCatastrophic,
-            object: self.handle(),
-            reason: 0,
-        });
+        self.passive
+            .ep_context
+            .async_evd
+            .report_removal(&Event::Async {
+                cause: AsyncEvent::IaCatastrophic,
+                object: self.handle(),
+                reason: 0,
+            });
         drop(link);
     }
 }

@@ -13,6 +13,15 @@ use crate::{
     },
 };
 
+/// Access of the kernel and the device to memory.
+#[derive(Clone, Copy)]
+pub(in crate::dat) enum Sharing {
+    /// Both access the same memory, without further calls.
+    Shared,
+    /// The device may have a copy.
+    MayBeCopied,
+}
+
 /// Memory that an LMR context names.
 pub(in crate::dat) struct Region {
     /// Start address in the consumer's memory.
@@ -34,8 +43,17 @@ pub(in crate::dat) enum Memory {
     Kernel(KernelMemory),
     /// Addresses of the device, or the consumer's with the key of a region.
     Keyed(Keyed),
-    /// Consumer's addresses, with this local key. Peers may write to the memory, or not.
-    Fast { lkey: u32, is_open: bool },
+    /// Consumer's addresses, with a local key.
+    Fast(Fast),
+}
+
+/// Memory that a request has registered.
+pub(in crate::dat) struct Fast {
+    pub(in crate::dat) lkey: u32,
+    /// Peers may write to the memory.
+    pub(in crate::dat) is_open: bool,
+    /// The device has the memory itself. Otherwise it may have a copy.
+    pub(in crate::dat) is_shared: bool,
 }
 
 /// Kernel memory that is registered for peers.
@@ -63,7 +81,7 @@ impl Memory {
     /// Returns the memory if it is memory of the kernel.
     pub(in crate::dat) fn of_kernel(&self) -> Option<&KernelMemory> {
         match self {
-            Self::Registered | Self::Fast { .. } => None,
+            Self::Registered | Self::Fast(_) => None,
             Self::Kernel(memory) => Some(memory),
             Self::Keyed(keyed) => Some(&keyed.memory),
         }
@@ -71,6 +89,17 @@ impl Memory {
 }
 
 impl Region {
+    /// Returns the memory of a segment that the region contains, unless its LMR is being freed.
+    pub(super) fn find(&self, address: u64, length: u32) -> Option<Sharing> {
+        if self.is_hidden || !self.holds(address, length) {
+            return None;
+        }
+        match &self.memory {
+            Memory::Fast(fast) if !fast.is_shared => Some(Sharing::MayBeCopied),
+            _ => Some(Sharing::Shared),
+        }
+    }
+
     /// Returns whether the region contains a segment.
     pub(super) fn holds(&self, address: u64, length: u32) -> bool {
         match address.checked_sub(self.address) {
@@ -98,11 +127,10 @@ impl Region {
             Memory::Registered => list.push(segment.address, segment.length, segment.context),
             Memory::Kernel(memory) => memory.push(list, offset, segment.length),
             Memory::Keyed(keyed) => keyed.add_to(list, segment, offset),
-            Memory::Fast {
-                lkey,
-                is_open: true,
-            } => list.push(segment.address, segment.length, *lkey),
-            Memory::Fast { lkey, .. } => list.push_private(segment.address, segment.length, *lkey),
+            Memory::Fast(fast) if fast.is_open => {
+                list.push(segment.address, segment.length, fast.lkey)
+            }
+            Memory::Fast(fast) => list.push_private(segment.address, segment.length, fast.lkey),
         }
     }
 }

@@ -48,7 +48,7 @@ struct kdapl_ia_open {
  * @max_iov_segments_per_dto: maximum number of segments of a DTO
  * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
  * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
- * @max_lmrs: maximum number of LMRs
+ * @max_lmrs: maximum number of LMRs; 0 if the driver registers no memory of processes
  * @max_pzs: maximum number of PZs
  * @max_private_data_connect: maximum size of the private data of a request
  * @max_private_data_accept: maximum size of the private data of an accept

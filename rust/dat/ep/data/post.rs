@@ -192,12 +192,15 @@ impl Ep {
     /// peer accepts none, and the driver would never complete it. Over other transports a read to
     /// such a peer breaks the connection.
     pub(in crate::dat::ep) fn refuses_reads(&self, inner: &Inner) -> bool {
-        let accepted = inner
-            .connection
-            .read_depth
-            .filter(|_| inner.phase.is_connected());
         inner.attr.max_rdma_read_out == 0
-            || (self.context.ia.is_iwarp() && accepted.is_some_and(|depth| depth.initiator == 0))
+            || (inner.phase.is_connected() && self.is_peer_without_reads(inner))
+    }
+
+    /// Returns whether the peer of the connection, or of the last one, accepts no RDMA reads, and
+    /// the driver must not get any.
+    fn is_peer_without_reads(&self, inner: &Inner) -> bool {
+        let accepted = inner.connection.read_depth;
+        self.context.ia.is_iwarp() && accepted.is_some_and(|depth| depth.initiator == 0)
     }
 
     /// Posts a DTO after the end of the connection: reports it as flushed, or lets the QP flush it
@@ -212,6 +215,10 @@ impl Ep {
     ) -> DatResult {
         if self.flush_at_once(inner, &dto)? {
             return Ok(());
+        }
+        // The QP may still be in RTS.
+        if dto.operation.reads_remotely() && self.is_peer_without_reads(inner) {
+            return Err(no_slot());
         }
         inner.mark(&mut dto);
         let direction = dto.operation.direction();

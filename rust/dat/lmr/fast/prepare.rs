@@ -19,6 +19,7 @@ use crate::{
         },
         prelude::*,
         pz::{
+            Fast,
             Memory,
             Region, //
         },
@@ -268,10 +269,11 @@ impl PreparedRegistration {
             address: self.registration.address,
             length: self.registration.length,
             writable: self.registration.privileges & privilege::LOCAL_WRITE != 0,
-            memory: Memory::Fast {
+            memory: Memory::Fast(Fast {
                 lkey: resources.region.as_ref().map_or(0, |region| region.lkey()),
                 is_open: self.access.contains(Permission::RemoteWrite),
-            },
+                is_shared: resources.pages.is_shared(),
+            }),
             is_hidden: false,
         };
         if let Some(room) = resources.room.take() {

@@ -98,8 +98,13 @@ fn process_memory_only_if_supported(context: &Context) -> Result<()> {
     }
     for (driver, name) in REFUSE_MEMORY {
         let disguise = disguised(context, driver)?;
-        let refusal = refused(register(&context.open()?), Type::MODEL_NOT_SUPPORTED);
+        let ia = context.open()?;
+        let refusal = refused(register(&ia), Type::MODEL_NOT_SUPPORTED);
         refusal.with_context(|| name.to_string())?;
+        let limits = ia.query()?.raw;
+        let promised = [limits.max_lmrs, limits.max_rmrs, limits.zb_supported];
+        same(name, promised, [0; 3])?;
+        drop(ia);
         same(name, disguise.parameter("null_udata")?, 0)?;
         disguise.unload()?;
     }

@@ -3,11 +3,13 @@
 //! events.
 
 use super::device_removal::catastrophic;
+use super::srq_last_receive::catastrophic_after_many;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, done, dto, empty, ended, refused, refused_as, same};
 use crate::harness::skip;
+use crate::hosts::ASYNC_QLEN;
 use crate::machine::{no_objects_left, DeviceGuard};
 use anyhow::{Context as _, Result};
 use libkdapl::{
@@ -30,6 +32,7 @@ tests! {
 tests! {
     REMOVAL:
     device_removal, 120, "Removing a device under a connection without EVDs is ASYNC_EP_BROKEN, and leaves nothing behind";
+    removal_of_many, 120, "Removing a device under many connections without EVDs leaves room for IA_CATASTROPHIC";
 }
 
 pub(super) const SHAPE: Shape = Shape {
@@ -368,4 +371,20 @@ fn device_removal(context: &Context) -> Result<()> {
     no_objects_left(context.settings.scale)?;
     guard.add()?;
     Pair::new(context, Shape::default()).map(drop)
+}
+
+/// The asynchronous EVD has room for fewer events.
+fn removal_of_many(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let (client_ia, server_ia) = context.open_both()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let connected = |_| {
+        let client = Side::new(&client_ia, Wanted::NONE)?;
+        let server = Side::new(&server_ia, Wanted::NONE)?;
+        connect(context, &client, &server, &listener)?;
+        Ok((client, server))
+    };
+    let _pairs = (0..2 * ASYNC_QLEN).map(connected).collect::<Result<Vec<_>>>()?;
+    guard.delete_of(&context.client)?;
+    catastrophic_after_many(context, &client_ia)
 }

@@ -68,7 +68,7 @@ fn reported(context: &Context) -> Result<()> {
     context.quiet(server.ia.async_evd())
 }
 
-/// The asynchronous EVD has room for half as many events.
+/// The asynchronous EVD has room for fewer events.
 fn others_find_room(context: &Context) -> Result<()> {
     // Restores the device, also after a failure.
     let guard = DeviceGuard::new(context)?;
@@ -81,13 +81,19 @@ fn others_find_room(context: &Context) -> Result<()> {
     };
     let _pairs = (0..2 * ASYNC_QLEN).map(connected).collect::<Result<Vec<_>>>()?;
     guard.delete()?;
+    catastrophic_after_many(context, &server.ia)
+}
+
+/// Takes the events of a removal that breaks twice as many endpoints as the queue length of the
+/// asynchronous EVD. Its ring is twice as long as that, with a slot for IA_CATASTROPHIC.
+pub fn catastrophic_after_many(context: &Context, ia: &Ia) -> Result<()> {
     let mut broken = 0;
     loop {
-        match context.next(server.ia.async_evd())? {
+        match context.next(ia.async_evd())? {
             Event::Async { event: AsyncEvent::EpBroken, reason: 0, .. } => broken += 1,
             Event::Async { event: AsyncEvent::IaCatastrophic, object, .. } => {
-                same("IA", object, server.ia.handle())?;
-                return same("events before it", broken, ASYNC_QLEN);
+                same("IA", object, ia.handle())?;
+                return same("events before it", broken, 2 * ASYNC_QLEN - 1);
             }
             event => bail!("{event}"),
         }
