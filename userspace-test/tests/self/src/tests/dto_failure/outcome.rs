@@ -14,13 +14,27 @@ pub fn completes_as(context: &Context, end: &End, statuses: &[DtoStatus]) -> Res
     }
 }
 
-/// Returns the statuses that RDMA refused by the peer may have.
-pub fn refused_rdma(context: &Context) -> &'static [DtoStatus] {
+/// Length of a message or RDMA write that siw sends in one piece with its header
+/// (`MAX_HDR_INLINE`). Such a request is complete when TCP has taken it. After each piece of a
+/// longer one siw looks for the end of the connection, which the peer's refusal may have caused
+/// already.
+pub const SHORT: usize = 32;
+
+/// Returns the statuses that a [`SHORT`] message for a receive that cannot take it may have.
+pub fn refused_send(context: &Context) -> &'static [DtoStatus] {
+    refused_with(context, &[DtoStatus::RemoteResponder, DtoStatus::Flushed])
+}
+
+/// Returns the statuses that a [`SHORT`] RDMA write refused by the peer may have.
+pub fn refused_write(context: &Context) -> &'static [DtoStatus] {
+    refused_with(context, &[DtoStatus::RemoteAccess, DtoStatus::Flushed])
+}
+
+/// Returns the first status, or both over a link that may lose the peer's answer.
+fn refused_with(context: &Context, statuses: &'static [DtoStatus; 2]) -> &'static [DtoStatus] {
     match (context.client.is_iwarp(), context.link_is_spoilt()) {
-        // The peer may have disconnected while TCP was still sending.
-        (true, _) => &[DtoStatus::Success, DtoStatus::RemoteAccess, DtoStatus::LocalEp],
-        // The peer's answer may be lost.
-        (_, true) => &[DtoStatus::RemoteAccess, DtoStatus::Flushed],
-        _ => &[DtoStatus::RemoteAccess],
+        (true, _) => &[DtoStatus::Success],
+        (_, true) => statuses,
+        _ => &statuses[..1],
     }
 }

@@ -6,6 +6,7 @@ use super::stage::{Scene, Stage};
 use crate::context::Context;
 use crate::expect::{connection, connection_over, done, empty, refused, same};
 use crate::machine::has_kasan;
+use crate::tests::dto_failure::SHORT;
 use crate::tests::extensions::ATOMICS;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -207,10 +208,8 @@ impl Access<'_> {
         match self.column {
             // The message itself arrives: soft-RoCE and siw acknowledge it.
             Column::Invalidate => &[DtoStatus::Success],
-            // A write is complete when TCP has it, unless the peer's end of the stream is faster.
-            Column::Write if is_siw => {
-                &[DtoStatus::Success, DtoStatus::Flushed, DtoStatus::LocalEp]
-            }
+            // A short write is complete when TCP has it.
+            Column::Write if is_siw => &[DtoStatus::Success],
             // siw ends the stream, and does not report the reason to the reader.
             Column::Read if is_siw => &[DtoStatus::Flushed],
             // The server disconnects 20 ms after its refusal. If the refusal is lost, or processed
@@ -264,9 +263,13 @@ fn cell(stage: &Stage, row: &Row, column: Column) -> Result<()> {
     if column.receive().is_some() {
         scene.pair.server.receive(0, 0, RECEIVED)?;
     }
-    let access = Access { scene: &scene, column, remote: named(part, row.location, column) };
+    let mut remote = named(part, row.location, column);
     let before = scene.memory();
     let effect = fact(stage, row, column);
+    if effect == Cell::MayNot && stage.context.client.is_siw() {
+        remote.length = remote.length.min(SHORT as u32);
+    }
+    let access = Access { scene: &scene, column, remote };
     let expected = if effect == Cell::May { access.effect(&before) } else { before };
     let posted = access.post();
     match effect {
