@@ -208,7 +208,12 @@ typedef enum dat_service_type {
 	DAT_SERVICE_TYPE_EXTENSION_BASE = 1,
 } DAT_SERVICE_TYPE;
 
-/** Attributes of an Endpoint. A size of 0 asks for a default. */
+/**
+ * Attributes of an Endpoint. A size of 0 asks for a default. The provider-specific ones are
+ * KDAPL_PEER_TIMEOUT_MS, after which a peer that does not answer makes the connection BROKEN, and
+ * KDAPL_KEEPALIVE_MS, the same for an idle connection whose peer is silent: milliseconds, or none.
+ * A query returns both; an Endpoint without them has the module's parameters of these names.
+ */
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
 	DAT_SEG_LENGTH max_message_size;

@@ -54,9 +54,8 @@ fn attr_in(attr: &bindings::DAT_EP_ATTR) -> DatResult<EpAttr> {
         max_rdma_read_out: number(attr.max_rdma_read_out)?,
         max_rdma_read_iov: number(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: number(attr.max_rdma_write_iov)?,
-        // Extensions of this implementation; `DAT_EP_ATTR` has no such members.
-        peer_timeout_ms: 0,
-        keepalive_ms: 0,
+        peer_timeout_ms: attr.peer_timeout_ms,
+        keepalive_ms: attr.keepalive_ms,
     })
 }
 
@@ -77,6 +76,8 @@ fn attr_out(attr: &EpAttr) -> bindings::DAT_EP_ATTR {
         max_rdma_read_out: count(attr.max_rdma_read_out),
         max_rdma_read_iov: count(attr.max_rdma_read_iov),
         max_rdma_write_iov: count(attr.max_rdma_write_iov),
+        peer_timeout_ms: attr.peer_timeout_ms,
+        keepalive_ms: attr.keepalive_ms,
     }
 }
 

@@ -36,10 +36,20 @@ typedef u32 DAT_EP_STATE;
 typedef u32 DAT_SERVICE_TYPE;
 #define DAT_SERVICE_TYPE_RC		0
 
+/* Limits of peer_timeout_ms and keepalive_ms; the values for none. */
+#define KDAPL_PEER_TIMEOUT_MAX	3600000
+#define KDAPL_PEER_TIMEOUT_NONE	0xffffffff
+#define KDAPL_KEEPALIVE_MIN	6000
+#define KDAPL_KEEPALIVE_MAX	3600000
+#define KDAPL_KEEPALIVE_NONE	0xffffffff
+
 /*
  * Attributes of an EP. A numeric member of 0 selects the default, except in max_rdma_read_in and
  * max_rdma_read_out, where it allows no RDMA Reads and no atomic operations. The attributes of
- * dat_ep_create() may be NULL: all defaults.
+ * dat_ep_create() may be NULL: all defaults. The last two members are extensions of kDAPL, in
+ * milliseconds (docs/ioctl/endpoints.md): a peer that does not answer for peer_timeout_ms, or an
+ * idle one that is silent for keepalive_ms, makes the connection BROKEN. Their defaults are the
+ * module parameters of the same names.
  */
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
@@ -56,6 +66,8 @@ typedef struct dat_ep_attr {
 	DAT_COUNT max_rdma_read_out;
 	DAT_COUNT max_rdma_read_iov;
 	DAT_COUNT max_rdma_write_iov;
+	u32 peer_timeout_ms;
+	u32 keepalive_ms;
 } DAT_EP_ATTR;
 
 typedef u64 DAT_EP_PARAM_MASK;
@@ -85,6 +97,9 @@ typedef u64 DAT_EP_PARAM_MASK;
 #define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV		0x02000000
 #define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV		0x04000000
 #define DAT_EP_FIELD_ALL				0x7fffffff
+/* Extensions of kDAPL. */
+#define KDAPL_EP_FIELD_PEER_TIMEOUT			0x100000000ULL
+#define KDAPL_EP_FIELD_KEEPALIVE			0x200000000ULL
 
 /**
  * struct dat_ep_param - parameters of an EP
@@ -172,7 +187,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *
 /**
  * dat_ep_modify() - change the PZ, the EVDs and the attributes of an EP
  * @ep: EP
- * @mask: members of @param to change, a mask of DAT_EP_FIELD_*
+ * @mask: members of @param to change, a mask of DAT_EP_FIELD_* and KDAPL_EP_FIELD_*
  * @param: new values; an EVD may be DAT_HANDLE_NULL, as in dat_ep_create()
  *
  * Return: DAT_SUCCESS or an error code.

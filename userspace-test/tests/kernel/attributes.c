@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Compares attributes of the adapter and of kDAPL with the header, and with what calls do. */
+#include <linux/moduleparam.h>
 #include <linux/string.h>
 
 #include "ktest.h"
@@ -131,8 +132,62 @@ static int adapter_attributes(void)
 	return ep_limits(&pair);
 }
 
+static uint default_keepalive;
+module_param(default_keepalive, uint, 0444);
+MODULE_PARM_DESC(default_keepalive, "keepalive_ms of the module, or 0 for none");
+
+/* Returns the keepalive that an Endpoint has after a create with @keepalive_ms. */
+static int create_kept_alive(const struct pair *pair, u32 keepalive_ms, DAT_EP_HANDLE *ep,
+			     DAT_EP_PARAM *param)
+{
+	DAT_EP_ATTR attr = { .peer_timeout_ms = 5000, .keepalive_ms = keepalive_ms };
+
+	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], &attr, ep));
+	OK(dat_ep_query(*ep, DAT_EP_FIELD_ALL, param));
+	SAME(param->ep_attr.peer_timeout_ms, 5000);
+	return 0;
+}
+
+/* Time-outs that are no attributes of DAT, and their defaults, which are module parameters. */
+static int keepalive(void)
+{
+	const u32 wrong[] = { 1, KDAPL_KEEPALIVE_MIN - 1, KDAPL_KEEPALIVE_MAX + 1 };
+	DAT_EP_ATTR attr = {};
+	struct pair pair = {};
+	DAT_EP_PARAM param;
+	DAT_EP_HANDLE ep;
+	unsigned int i;
+
+	TRY(pair_make(&pair));
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		attr.keepalive_ms = wrong[i];
+		REFUSED(dat_ep_create(ia, pz, pair.dto[0], pair.dto[0], pair.connection[0], &attr,
+				      &ep), DAT_INVALID_PARAMETER, DAT_INVALID_ARG(6));
+	}
+	TRY(create_kept_alive(&pair, KDAPL_KEEPALIVE_NONE, &ep, &param));
+	SAME(param.ep_attr.keepalive_ms, KDAPL_KEEPALIVE_NONE);
+	TRY(create_kept_alive(&pair, KDAPL_KEEPALIVE_MIN, &ep, &param));
+	SAME(param.ep_attr.keepalive_ms, KDAPL_KEEPALIVE_MIN);
+	param.ep_attr.peer_timeout_ms = 1;
+	param.ep_attr.keepalive_ms = KDAPL_KEEPALIVE_MAX;
+	OK(dat_ep_modify(ep, KDAPL_EP_FIELD_KEEPALIVE, &param));
+	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+	SAME(param.ep_attr.keepalive_ms, KDAPL_KEEPALIVE_MAX);
+	SAME(param.ep_attr.peer_timeout_ms, 5000);
+	param.ep_attr.keepalive_ms = 1;
+	REFUSED(dat_ep_modify(ep, KDAPL_EP_FIELD_KEEPALIVE, &param), DAT_INVALID_PARAMETER,
+		DAT_INVALID_ARG(3));
+	/* The other Endpoints have the default. */
+	TRY(create_kept_alive(&pair, 0, &ep, &param));
+	SAME(param.ep_attr.keepalive_ms, default_keepalive ?: KDAPL_KEEPALIVE_NONE);
+	OK(dat_ep_query(pair.ep[0], DAT_EP_FIELD_ALL, &param));
+	SAME(param.ep_attr.keepalive_ms, default_keepalive ?: KDAPL_KEEPALIVE_NONE);
+	return 0;
+}
+
 const struct ktest attribute_tests[] = {
 	{ "provider_attributes", provider_attributes },
 	{ "adapter_attributes", adapter_attributes },
+	{ "keepalive", keepalive },
 	{}
 };

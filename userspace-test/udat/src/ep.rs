@@ -5,6 +5,7 @@ mod attr;
 mod connect;
 mod modify;
 mod post;
+mod times;
 
 pub use connect::{common_connect, connect, disconnect, dup_connect};
 pub use modify::modify;
@@ -27,13 +28,15 @@ use crate::srq::Srq;
 use libkdapl::sys::{
     kdapl_ep_query, kdapl_sockaddr, KDAPL_EP_FIELD_LOCAL_ADDRESS, KDAPL_EP_FIELD_REMOTE_ADDRESS,
 };
-use libkdapl::{ConnectionEvent, EpConfig, EpFields, Handle, Subtype};
+use libkdapl::{ConnectionEvent, EpAttr, EpConfig, EpFields, Handle, Subtype};
 use std::sync::{Arc, Mutex, PoisonError};
+use times::Times;
 
-/// Addresses of a connection, which the result of a query points to.
-struct Addresses {
+/// What the result of a query points to.
+struct Answers {
     local: Lent<kdapl_sockaddr>,
     remote: Lent<kdapl_sockaddr>,
+    times: Times,
 }
 
 /// An Endpoint.
@@ -41,7 +44,7 @@ pub struct Ep {
     pub cell: &'static Cell,
     pub ia: Arc<Ia>,
     pub dat: libkdapl::Ep,
-    addresses: Mutex<Addresses>,
+    answers: Mutex<Answers>,
     private_data: Lent<PrivateData>,
 }
 
@@ -51,9 +54,10 @@ impl Ep {
             cell,
             ia: ia.clone(),
             dat,
-            addresses: Mutex::new(Addresses {
+            answers: Mutex::new(Answers {
                 local: Lent::new(kdapl_sockaddr::default()),
                 remote: Lent::new(kdapl_sockaddr::default()),
+                times: Times::new(&EpAttr::default()),
             }),
             private_data: Lent::new(padded(&[])),
         })
@@ -72,32 +76,43 @@ impl Ep {
     }
 
     fn param(&self, fields: EpFields) -> Result<DAT_EP_PARAM> {
-        let query = self.dat.query_fields(fields)?;
+        let query = self.dat.query_fields(times::expand(fields))?;
         let kdapl_ep_query { local_address, remote_address, attr, .. } = query.raw;
-        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if fields.contains(EpFields(KDAPL_EP_FIELD_LOCAL_ADDRESS.into())) {
-            addresses.local.set(local_address);
+            answers.local.set(local_address);
         }
         if fields.contains(EpFields(KDAPL_EP_FIELD_REMOTE_ADDRESS.into())) {
-            addresses.remote.set(remote_address);
+            answers.remote.set(remote_address);
+        }
+        let mut ep_attr = attr::to_dat(&attr);
+        if times::are_in(fields) {
+            answers.times.put(&attr, &mut ep_attr);
         }
         let handle = |key: u64| self.ia.handle_of(Handle(key));
         Ok(DAT_EP_PARAM {
             ia_handle: self.ia.handle(),
             ep_state: query.state.number(),
             comm: DAT_COMM::default(),
-            local_ia_address_ptr: addresses.local.address().cast(),
+            local_ia_address_ptr: answers.local.address().cast(),
             local_port_qual: query.raw.local_port_qual,
-            remote_ia_address_ptr: addresses.remote.address().cast(),
+            remote_ia_address_ptr: answers.remote.address().cast(),
             remote_port_qual: query.raw.remote_port_qual,
             pz_handle: handle(query.raw.pz),
             recv_evd_handle: handle(query.raw.recv_evd),
             request_evd_handle: handle(query.raw.request_evd),
             connect_evd_handle: handle(query.raw.connect_evd),
             srq_handle: handle(query.raw.srq),
-            ep_attr: attr::to_dat(&attr),
+            ep_attr,
         })
     }
+}
+
+/// Converts the attributes of a new Endpoint.
+fn attributes(from: &DAT_EP_ATTR, argument: u16) -> Result<EpAttr> {
+    let mut attr = attr::from_dat(from, argument)?;
+    times::add(&mut attr, from, argument)?;
+    Ok(attr)
 }
 
 pub extern "C" fn create(
@@ -116,7 +131,7 @@ pub extern "C" fn create(
         let recv = find_or_null::<Evd>(recv, Subtype::INVALID_HANDLE_EVD_RECV)?;
         let request = find_or_null::<Evd>(request, Subtype::INVALID_HANDLE_EVD_REQUEST)?;
         let connect = find_or_null::<Evd>(connect, Subtype::INVALID_HANDLE_EVD_CONN)?;
-        let attr = foreign::get_if(attr).map(|attr| attr::from_dat(&attr, 6)).transpose()?;
+        let attr = foreign::get_if(attr).map(|attr| attributes(&attr, 6)).transpose()?;
         let dat = ia.dat.create_ep_with(&EpConfig {
             pz: pz.as_ref().map(|pz| &pz.dat),
             recv: recv.as_ref().map(|evd| &evd.dat),
@@ -148,7 +163,7 @@ pub extern "C" fn create_with_srq(
         let request = find_or_null::<Evd>(request, Subtype::INVALID_HANDLE_EVD_REQUEST)?;
         let connect = find_or_null::<Evd>(connect, Subtype::INVALID_HANDLE_EVD_CONN)?;
         let srq = find::<Srq>(srq)?;
-        let attr = foreign::get_if(attr).map(|attr| attr::from_dat(&attr, 7)).transpose()?;
+        let attr = foreign::get_if(attr).map(|attr| attributes(&attr, 7)).transpose()?;
         let dat = ia.dat.create_ep_with(&EpConfig {
             pz: pz.as_ref().map(|pz| &pz.dat),
             recv: recv.as_ref().map(|evd| &evd.dat),

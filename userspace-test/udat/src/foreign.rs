@@ -115,6 +115,23 @@ pub fn text(from: *const c_char) -> Option<String> {
     Some(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
 }
 
+/// Reads the `count` named attributes at `from`.
+pub fn named(
+    from: *const DAT_NAMED_ATTR,
+    count: i32,
+    argument: u16,
+) -> Result<Vec<(String, String)>> {
+    let count = usize::try_from(count).map_err(|_| Ret::argument(argument))?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    wanted(from, argument)?;
+    // SAFETY: By the program's guarantee, there are `count` attributes at `from`.
+    let list = unsafe { std::slice::from_raw_parts(from, count) };
+    let both = |attr: &DAT_NAMED_ATTR| text(attr.name).zip(text(attr.value));
+    list.iter().map(|attr| both(attr).ok_or(Ret::argument(argument))).collect()
+}
+
 /// Reads the address at `from`, whose length depends on its family.
 pub fn address(from: *const libc::sockaddr) -> Result<SocketAddr> {
     let malformed = Ret::new(Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED);

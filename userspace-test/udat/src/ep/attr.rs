@@ -23,7 +23,7 @@ pub fn from_dat(attr: &DAT_EP_ATTR, argument: u16) -> Result<EpAttr> {
         max_rdma_read_out: count(attr.max_rdma_read_out)?,
         max_rdma_read_iov: count(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: count(attr.max_rdma_write_iov)?,
-        // DAT has no further attributes.
+        // Its named attributes: see `times`.
         ..Default::default()
     })
 }

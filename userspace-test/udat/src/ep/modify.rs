@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `dat_ep_modify`.
 
-use super::{attr, Ep};
+use super::{attr, times, Ep};
 use crate::abi::*;
 use crate::entry::entry;
 use crate::evd::Evd;
@@ -19,8 +19,12 @@ pub extern "C" fn modify(
     entry(|| {
         let ep = find::<Ep>(ep)?;
         // DAT's mask has 32 bits. The kernel's bits above them are not part of DAT.
-        let fields = EpFields(u32::try_from(mask).map_err(|_| Ret::argument(2))?.into());
+        let mut fields = EpFields(u32::try_from(mask).map_err(|_| Ret::argument(2))?.into());
         let param = get(param, 3)?;
+        let mut attr = attr::from_dat(&param.ep_attr, 3)?;
+        if times::are_in(fields) {
+            fields = times::without(fields) | times::add(&mut attr, &param.ep_attr, 3)?;
+        }
         let pz = named(fields, EpFields::PZ, || find::<Pz>(param.pz_handle))?;
         let evd = |field, handle, which| {
             named(fields, field, || find_or_null::<Evd>(handle, which)).map(Option::flatten)
@@ -34,7 +38,7 @@ pub extern "C" fn modify(
         )?;
         let connect =
             evd(EpFields::CONNECT_EVD, param.connect_evd_handle, Subtype::INVALID_HANDLE_EVD_CONN)?;
-        let mut change = EpChange::of(fields, attr::from_dat(&param.ep_attr, 3)?);
+        let mut change = EpChange::of(fields, attr);
         if let Some(pz) = &pz {
             change = change.pz(&pz.dat);
         }
