@@ -25,9 +25,11 @@
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG3): @conn_qual is 0
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @timeout is 0
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @private_data_size is out of range
- * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): neither an IPv4 nor an IPv6 address
+ * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): neither an IPv4 nor an IPv6 address, or
+ *   one that no single host has: unspecified, multicast or broadcast
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): the IA has no address of this family
- * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNREACHABLE): there is no route
+ * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNREACHABLE): there is no route, or the address is a
+ *   loopback address
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EP_...): the state of the Endpoint
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_TEP): no local port is free
  * * DAT_INSUFFICIENT_RESOURCES (DAT_RESOURCE_MEMORY, DAT_RESOURCE_DEVICE): no memory; the device

@@ -96,6 +96,20 @@ impl SockAddr {
         }
     }
 
+    /// Checks whether a host can have the address: it is neither unspecified nor one of several
+    /// hosts.
+    pub(crate) fn is_of_one_host(&self) -> bool {
+        self.ip().is_some_and(|ip| match ip {
+            IpAddr::V4(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast()),
+            IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast()),
+        })
+    }
+
+    /// Checks whether only the host itself can reach the address.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+
     /// Returns the network device that an IPv6 address names, or 0.
     pub(crate) fn scope(&self) -> u32 {
         match (self.family(), self.bytes.get(24..)) {

@@ -27,7 +27,8 @@ typedef u32 DAT_CONNECT_FLAGS;
  * after a disconnect, dat_ep_reset() prepares the EP for the next connection.
  *
  * Return: DAT_SUCCESS or an error code, with which no event follows. DAT_INVALID_STATE with the
- * state of an EP that is not unconnected.
+ * state of an EP that is not unconnected. DAT_INVALID_ADDRESS for an address to which there is no
+ * route, that no single host has, or, unless the IA has one, for a loopback address.
  */
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
 			  DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout,

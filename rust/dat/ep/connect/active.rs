@@ -86,6 +86,23 @@ fn invalid_address(subtype: Subtype) -> DatError {
     DatError::new(Kind::InvalidAddress, subtype)
 }
 
+/// Checks that a host other than this one can have the address, or this one if it is `local`.
+/// `rdma_cm` would replace an unspecified address by its own, and take others to be on the link.
+///
+/// # Errors
+///
+/// INVALID_ADDRESS: (malformed) for an unspecified, multicast or broadcast address; (unreachable)
+/// for a loopback address, unless the adapter has one.
+fn check_remote(local: SockAddr, remote: SockAddr) -> DatResult {
+    if !remote.is_of_one_host() {
+        return Err(DatError::malformed_address());
+    }
+    if remote.is_loopback() && !local.is_loopback() {
+        return Err(invalid_address(Subtype::InvalidAddressUnreachable));
+    }
+    Ok(())
+}
+
 /// Returns the error of a connect for which there is no local port.
 fn no_local_port() -> DatError {
     DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
@@ -120,7 +137,7 @@ impl Ep {
     /// - INVALID_PARAMETER (size of the private data) for more than a request with this qualifier
     ///   carries.
     /// - INVALID_ADDRESS: (unsupported) for an address of a family of which the adapter has none;
-    ///   (unreachable) for an address without a route.
+    ///   (malformed) for one that no host has; (unreachable) for an address without a route.
     /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free, or the user holds its share of
     ///   them; (memory) over iWARP if the user has too many attempts in progress.
     pub(crate) fn connect(
@@ -135,6 +152,7 @@ impl Ep {
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
         let local = ia.source_address(remote)?;
+        check_remote(local, remote)?;
         let id = self.make_id(connect.qos, Payer::Caller)?;
         let attempt = Connection {
             id: Some(id.clone()),
