@@ -105,7 +105,7 @@ DAT_EXPORT DAT_RETURN DAT_API dat_evd_disable(DAT_EVD_HANDLE evd);
  * * DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_WAITER): another thread waits on it
  * * DAT_TIMEOUT_EXPIRED: the time is over, with fewer events
  * * DAT_INTERRUPTED_CALL: a signal has called a handler
- * * DAT_ABORT: the IA was closed
+ * * DAT_ABORT: the IA was closed, or its device was removed and no more events can arrive
  *
  * Example: evd.c
  * See: dat_cno_wait()

@@ -3,13 +3,7 @@
  * Frees an Endpoint with a receive while it connects to a program in user space. The program says
  * that it has the request by stage 2.
  */
-#include <linux/moduleparam.h>
-
 #include "ktest.h"
-
-static ushort port;
-module_param(port, ushort, 0444);
-MODULE_PARM_DESC(port, "port of the program that free_amid_connect connects to");
 
 static int free_amid_connect(void)
 {
@@ -19,8 +13,8 @@ static int free_amid_connect(void)
 	TRY(pair_make(&pair));
 	place = pair_place(&pair, 0, 4);
 	OK(dat_ep_post_recv(pair.ep[0], 1, &place, cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
-	OK(dat_ep_connect(pair.ep[0], ia_attr.ia_address_ptr, port, DAT_TIMEOUT_INFINITE, 0, NULL,
-			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	OK(dat_ep_connect(pair.ep[0], ia_attr.ia_address_ptr, ktest_port, DAT_TIMEOUT_INFINITE, 0,
+			  NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	WRITE_ONCE(ktest_stage, 1);
 	UNTIL(READ_ONCE(ktest_stage) == 2);
 	WRITE_ONCE(ktest_stage, 3);

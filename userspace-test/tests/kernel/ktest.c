@@ -29,6 +29,10 @@ bool is_iwarp;
 module_param_named(iwarp, is_iwarp, bool, 0444);
 MODULE_PARM_DESC(iwarp, "whether the device is an iWARP device");
 
+ushort ktest_port;
+module_param_named(port, ktest_port, ushort, 0444);
+MODULE_PARM_DESC(port, "port of a program in user space, or for it to connect to");
+
 unsigned int ktest_stage;
 module_param_named(stage, ktest_stage, uint, 0644);
 MODULE_PARM_DESC(stage, "stage of the running test");
@@ -46,7 +50,7 @@ static const struct ktest *const suites[] = {
 	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
 	close_tests, argument_tests, lost_tests, connecting_tests,
-	attribute_tests,
+	attribute_tests, refusal_tests, asynchronous_tests,
 };
 
 static struct dentry *folder;

@@ -61,6 +61,8 @@ extern const struct ktest argument_tests[];
 extern const struct ktest lost_tests[];
 extern const struct ktest connecting_tests[];
 extern const struct ktest attribute_tests[];
+extern const struct ktest refusal_tests[];
+extern const struct ktest asynchronous_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;
@@ -71,6 +73,8 @@ int ktest_reopen(void);
 int ktest_renew(void);
 /* Stage of a test that a program in user space must take part in. */
 extern unsigned int ktest_stage;
+/* Port of that program, or for it to connect to. */
+extern ushort ktest_port;
 
 /* Stores the reason of the test's failure. */
 int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ...);

@@ -205,48 +205,6 @@ static int endpoints(void)
 	return 0;
 }
 
-enum address { RIGHT, OTHER, UNKNOWN };
-
-static const struct refusal {
-	enum address address;
-	DAT_CONN_QUAL conn_qual;
-	DAT_TIMEOUT timeout;
-	DAT_COUNT size;
-	DAT_QOS qos;
-	DAT_CONNECT_FLAGS flags;
-	DAT_RETURN type, subtype;
-} refusals[] = {
-#define REFUSAL(...) { __VA_ARGS__ },
-#include "../connect_refusals.h"
-#undef REFUSAL
-};
-
-/* Makes each connect of the table, which every interface refuses with the same code. */
-static int connect_refusals(void)
-{
-	struct sockaddr_storage address[] = { [OTHER] = {}, [UNKNOWN] = { .ss_family = AF_UNIX } };
-	static const u8 data[600];
-	const struct refusal *row;
-	struct pair pair = {};
-	DAT_EP_STATE state;
-
-	address[OTHER].ss_family = ia_attr.ia_address_ptr->sa_family == AF_INET ?
-		AF_INET6 : AF_INET;
-	TRY(pair_make(&pair));
-	for (row = refusals; row < refusals + ARRAY_SIZE(refusals); row++) {
-		DAT_IA_ADDRESS_PTR to = row->address == RIGHT ?
-			ia_attr.ia_address_ptr : (struct sockaddr *)&address[row->address];
-		DAT_RETURN ret = dat_ep_connect(pair.ep[0], to, row->conn_qual, row->timeout,
-						row->size, data, row->qos, row->flags);
-
-		if (ret != (DAT_CLASS_ERROR | row->type << 16 | row->subtype))
-			return FAIL("row %zd: %08x", row - refusals, ret);
-		OK(dat_ep_get_status(pair.ep[0], &state, NULL, NULL));
-		SAME(state, DAT_EP_STATE_UNCONNECTED);
-	}
-	return pair_connect(&pair);
-}
-
 static bool is_in(DAT_EP_HANDLE ep, DAT_EP_STATE expected)
 {
 	DAT_EP_STATE state = expected + 1;
@@ -316,6 +274,5 @@ const struct ktest object_tests[] = {
 	{ "common_connect", common_connect },
 	{ "endpoints", endpoints },
 	{ "null_evds", null_evds },
-	{ "connect_refusals", connect_refusals },
 	{}
 };

@@ -9,6 +9,7 @@
 
 static struct {
 	atomic_t over, catastrophic, flushed, others;
+	DAT_HANDLE object;
 } gone;
 
 static void watch(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -20,6 +21,7 @@ static void watch(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		atomic_inc(&gone.over);
 		break;
 	case DAT_ASYNC_ERROR_IA_CATASTROPHIC:
+		gone.object = event->event_data.asynch_error_event_data.dat_handle;
 		atomic_inc(&gone.catastrophic);
 		break;
 	case DAT_DTO_COMPLETION_EVENT:
@@ -66,16 +68,33 @@ static int free_registrations(const struct pair *pair, const DAT_LMR_HANDLE *lmr
 	return 0;
 }
 
+/* An adapter without objects reports the removal once, and names itself. */
+static int idle_is_told(DAT_IA_HANDLE idle, DAT_EVD_HANDLE evd)
+{
+	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
+	DAT_EVENT event;
+
+	TRY(next_event(evd, DAT_ASYNC_ERROR_IA_CATASTROPHIC, &event));
+	data = &event.event_data.asynch_error_event_data;
+	EXPECT(data->dat_handle == idle && data->reason == 0);
+	REFUSED(dat_evd_wait(evd, QUIET_MS * USEC_PER_MSEC, 1, &event, NULL), DAT_TIMEOUT_EXPIRED,
+		0);
+	OK(dat_ia_close(idle, DAT_CLOSE_GRACEFUL_FLAG));
+	return 0;
+}
+
 static int device_removal(void)
 {
 	const DAT_UPCALL_OBJECT watcher = { .upcall_func = watch };
+	DAT_EVD_HANDLE late, idle_evd = DAT_HANDLE_NULL;
 	struct pair pair = {};
 	DAT_LMR_TRIPLET place;
-	DAT_EVD_HANDLE late;
 	DAT_LMR_HANDLE lmr[2];
+	DAT_IA_HANDLE idle;
 	unsigned int side;
 
 	memset(&gone, 0, sizeof(gone));
+	OK(dat_ia_open(ia_attr.adapter_name, 8, &idle_evd, &idle));
 	TRY(pair_make(&pair));
 	TRY(pair_connect(&pair));
 	TRY(make_registrations(&pair, lmr));
@@ -94,7 +113,11 @@ static int device_removal(void)
 	UNTIL(atomic_read(&gone.catastrophic) == 1);
 	UNTIL(atomic_read(&gone.over) == 2);
 	UNTIL(atomic_read(&gone.flushed) == 2);
+	TRY(idle_is_told(idle, idle_evd));
+	SAME(atomic_read(&gone.catastrophic), 1);
+	SAME(atomic_read(&gone.over), 2);
 	SAME(atomic_read(&gone.others), 0);
+	EXPECT(gone.object == ia);
 	/* Handles stay valid, but their device is removed. */
 	REFUSED(dat_ep_post_send(pair.ep[0], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);

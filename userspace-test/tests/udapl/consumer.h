@@ -38,6 +38,7 @@ noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
 /* Arguments of a case. */
 struct place {
 	char *name;		/* of the adapter in dat.conf, or with libkdat of the device */
+	char **more;		/* further arguments, and NULL */
 };
 
 /* One side of a connection: an Endpoint with its own EVD for all events. */
@@ -74,11 +75,22 @@ void completed(struct side *side, DAT_DTOS operation, DAT_UINT64 cookie, unsigne
 void use_lmrs(struct side *client, struct side *server);
 void disconnect_sides(struct side *client, struct side *server);
 int threads(void);
+/* Prints that this program is ready, and waits for SIGUSR1, which main() has blocked. */
+void await_signal(void);
 
 void case_attributes(struct place *place);
 void case_calls(struct place *place);
 void case_table(struct place *place);
 void case_exchange(struct place *place);
+void case_refusals(struct place *place);
+void case_states(struct place *place);
+void case_accepting(struct place *place);
+void case_route(struct place *place);
+void case_asynchronous(struct place *place);
+void case_failure(struct place *place);
+void case_removal(struct place *place);
+void case_keepalive(struct place *place);
+void case_idle(struct place *place);
 void case_requests(struct place *place);
 void case_stale(struct place *place);
 void case_agent(struct place *place);

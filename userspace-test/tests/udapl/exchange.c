@@ -36,48 +36,6 @@ static void marked(struct side *side)
 	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_RECEIVE, 23, 0);
 }
 
-enum address { RIGHT, OTHER, UNKNOWN };
-
-static const struct refusal {
-	enum address address;
-	DAT_CONN_QUAL conn_qual;
-	DAT_TIMEOUT timeout;
-	DAT_COUNT size;
-	DAT_QOS qos;
-	DAT_CONNECT_FLAGS flags;
-	DAT_RETURN type, subtype;
-} refusals[] = {
-#define REFUSAL(...) { __VA_ARGS__ },
-#include "../connect_refusals.h"
-#undef REFUSAL
-};
-
-/* Makes each connect of the table, which every interface refuses with the same code. */
-static void refused(struct side *side)
-{
-	struct sockaddr_storage address[] = { [OTHER] = { 0 },
-					      [UNKNOWN] = { .ss_family = AF_UNIX } };
-	static char data[600];
-	DAT_IA_ATTR attr;
-
-	OK(dat_ia_query(side->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	address[OTHER].ss_family = attr.ia_address_ptr->sa_family == AF_INET ? AF_INET6 : AF_INET;
-	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
-		const struct refusal *row = &refusals[i];
-		DAT_IA_ADDRESS_PTR to = row->address == RIGHT ?
-			attr.ia_address_ptr : (DAT_IA_ADDRESS_PTR)&address[row->address];
-		DAT_RETURN ret = dat_ep_connect(side->ep, to, row->conn_qual, row->timeout,
-						row->size, data, row->qos, row->flags);
-		DAT_BOOLEAN recv_idle, request_idle;
-		DAT_EP_STATE state;
-
-		if (DAT_GET_TYPE(ret) != row->type << 16 || DAT_GET_SUBTYPE(ret) != row->subtype)
-			fail(__FILE__, (int)(row - refusals), "row of connect_refusals.h", ret);
-		OK(dat_ep_get_status(side->ep, &state, &recv_idle, &request_idle));
-		CHECK(state == DAT_EP_STATE_UNCONNECTED);
-	}
-}
-
 static DAT_EP_STATE state_of(struct side *side, DAT_BOOLEAN *request_idle)
 {
 	DAT_BOOLEAN recv_idle;
@@ -326,7 +284,6 @@ void case_exchange(struct place *place)
 
 	open_side(&client, ia);
 	open_side(&server, ia);
-	refused(&client);
 	follow(&client, &server);
 	give_on(&client, &server);
 	provided(&client, &server);

@@ -21,6 +21,7 @@ mod completion_flags;
 mod connect;
 mod connect_refusal;
 mod connect_routes;
+mod connect_table;
 mod connect_timer;
 mod connect_without_timeout;
 mod csp;
@@ -225,6 +226,7 @@ pub fn all() -> Vec<Test> {
         read_depth::TESTS,
         connect_refusal::TESTS,
         connect_routes::TESTS,
+        connect_table::TESTS,
         connect_timer::TESTS,
         connect_without_timeout::TESTS,
         argument_numbers::TESTS,
@@ -350,6 +352,7 @@ pub fn all() -> Vec<Test> {
         srq_traffic::REMOVAL,
         null_evds::REMOVAL,
         kernel::REMOVAL,
+        udapl::REMOVAL,
         nvme::ends::REMOVAL,
         nvme::host_ends::REMOVAL,
         evd_cqs::REMOVAL,

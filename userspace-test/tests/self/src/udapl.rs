@@ -132,6 +132,22 @@ impl Program {
         Ok(output)
     }
 
+    /// Sends the signal that `udapl-consumer` waits for when it has printed `ready`.
+    pub fn resume(&self) -> Result<()> {
+        // SAFETY: the call has no memory arguments.
+        let outcome = unsafe { libc::kill(self.id() as i32, libc::SIGUSR1) };
+        ensure!(outcome == 0, "kill: {}", std::io::Error::last_os_error());
+        Ok(())
+    }
+
+    /// Waits for its end, and checks that its exit status is 0.
+    pub fn succeeds(self, limit: Duration) -> Result<()> {
+        let line = self.line.clone();
+        let (status, output) = self.ends(limit)?;
+        ensure!(status.success(), "'{line}' ended with {status}:\n{output}");
+        Ok(())
+    }
+
     /// Kills it.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;

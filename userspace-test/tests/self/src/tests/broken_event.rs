@@ -2,12 +2,13 @@
 //! Events at the end of a connection: DISCONNECTED after a disconnect, BROKEN after a failure.
 
 use super::connect::ends;
-use super::kernel::Loaded;
+use super::kernel::{run_with, Loaded};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{connection, connection_over, dto, same};
 use crate::harness::skip;
+use crate::udapl::{possible, Program, Provider, ADAPTER};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{AsyncEvent, Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Evd, Event};
 
@@ -16,6 +17,9 @@ tests! {
     not_after_orderly_end, 60, "A connection that is ended on purpose, in any way, is DISCONNECTED on both sides";
     #[Transport]
     before_connection, 60, "A queue pair that fails before a connection is ASYNC_EP_BROKEN, once, and the endpoint works after a reset";
+    before_connection_in_kernel, 60, "In the kernel, a queue pair that fails before a connection is EP_BROKEN, once";
+    #[Udapl]
+    before_connection_of_udapl, 60, "uDAPL: a queue pair that fails before a connection is EP_BROKEN, once";
     on_connect_evd_only, 60, "A queue pair that fails during a connect or a connection is an event on the connect EVD, and no other";
     #[Address]
     after_failed_transfer, 60,
@@ -34,9 +38,7 @@ fn before_connection(context: &Context) -> Result<()> {
     // The client's queue pair is the latest one.
     let client = End::new(&ends.client.ia, Shape::default())?;
     client.receive(0, 64, 1)?;
-    for _ in 0..2 {
-        disguise.set("fail_qp", 1)?;
-    }
+    fail_twice(&disguise)?;
     match context.next(client.ia.async_evd())? {
         Event::Async { event: AsyncEvent::EpBroken, object, .. } => {
             same("endpoint", object, client.ep.handle())?;
@@ -54,6 +56,29 @@ fn before_connection(context: &Context) -> Result<()> {
     ends.listener.request(context)?.accept(&server.ep, &[])?;
     connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
     drop((client, server));
+    disguise.unload()
+}
+
+/// Reports twice that the latest queue pair has failed.
+fn fail_twice(disguise: &Loaded) -> Result<()> {
+    (0..2).try_for_each(|_| disguise.set("fail_qp", 1))
+}
+
+fn before_connection_in_kernel(context: &Context) -> Result<()> {
+    let disguise = disguise(context)?;
+    run_with(context, "async_failure", "", |_| fail_twice(&disguise))?;
+    disguise.unload()
+}
+
+fn before_connection_of_udapl(context: &Context) -> Result<()> {
+    possible(context)?;
+    let disguise = disguise(context)?;
+    let line = format!("udapl-consumer failure {ADAPTER}");
+    let mut program = Program::start(&context.client, Provider::Ours, &line)?;
+    program.says(context, "ready")?;
+    fail_twice(&disguise)?;
+    program.resume()?;
+    program.succeeds(context.patience() * 2)?;
     disguise.unload()
 }
 

@@ -27,8 +27,6 @@ tests! {
     too_much_private_data, 20, "More private data than the transport carries is refused, and the call can be repeated";
     #[Address]
     bad_addresses, 20, "A connect with an invalid address, qualifier, quality or flags is refused";
-    #[Transport]
-    table, 30, "Each connect that must be refused gets the code of the table that all consumers share";
     wrong_states, 30, "A second connect, a connect while connected and one after the end are refused with the state";
     accept_on_wrong_ep, 30, "An accept on a wrong, freed or connected endpoint is refused, and the request stays";
     second_answer_is_refused, 20, "A request can be answered only once";
@@ -188,64 +186,6 @@ fn bad_addresses(context: &Context) -> Result<()> {
         Subtype::INVALID_HANDLE_EP,
     )?;
     same("state", end.ep.status()?.state, EpState::Unconnected)
-}
-
-/// Rows `REFUSAL(...)`, which are C.
-const REFUSALS: &str = include_str!("../../../connect_refusals.h");
-
-/// Returns the address that the word of a row stands for.
-fn address(context: &Context, word: &str) -> Result<kdapl_sockaddr> {
-    let right: kdapl_sockaddr = context.server_address().into();
-    let family = match (word, context.server_address().is_ipv4()) {
-        ("RIGHT", _) => return Ok(right),
-        ("OTHER", true) => libc::AF_INET6,
-        ("OTHER", false) => libc::AF_INET,
-        ("UNKNOWN", _) => libc::AF_UNIX,
-        _ => bail!("{word} is no address"),
-    };
-    let mut other = kdapl_sockaddr::default();
-    other.sa[..2].copy_from_slice(&(family as u16).to_ne_bytes());
-    Ok(other)
-}
-
-fn number(text: &str) -> Result<u64> {
-    let text = text.trim();
-    Ok(match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16)?,
-        None => text.parse()?,
-    })
-}
-
-fn table(context: &Context) -> Result<()> {
-    let end = End::new(&context.open()?, Shape::default())?;
-    let data = [0_u8; 600];
-    let rows = REFUSALS.lines().filter_map(|line| line.strip_prefix("REFUSAL("));
-    let mut count = 0;
-    for row in rows {
-        let (row, _) = row.split_once(')').context("a row without its end")?;
-        let (word, numbers) = row.split_once(',').context("a row without numbers")?;
-        let numbers = numbers.split(',').map(number).collect::<Result<Vec<_>>>()?;
-        let [conn_qual, micros, size, qos, flags, kind, subtype] = numbers[..] else {
-            bail!("{row}: not seven numbers");
-        };
-        let mut message = kdapl_ep_connect {
-            handle: end.ep.handle().0,
-            remote_address: address(context, word)?,
-            conn_qual,
-            timeout_ns: micros * 1000,
-            private_data: data.as_ptr() as u64,
-            private_data_size: size as u32,
-            qos: qos as u32,
-            flags: flags as u32,
-            ..Default::default()
-        };
-        let outcome = raw::call(end.ia.device(), call::EP_CONNECT, &mut message);
-        refused_as(outcome, Type(kind as u16), Subtype(subtype as u16)).context(row)?;
-        same("state", end.ep.status()?.state, EpState::Unconnected)?;
-        count += 1;
-    }
-    ensure!(count > 0, "the table is empty");
-    Ok(())
 }
 
 fn wrong_states(context: &Context) -> Result<()> {

@@ -5,10 +5,11 @@ use super::silent_peer::{next_within, two_hosts, PacketsDropped, MAX_RECOVERY_TI
 use super::tests;
 use super::trace::{operations, RecordedOperations};
 use crate::context::Context;
-use crate::end::{Pair, Shape};
+use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, done, same};
 use crate::harness::skip;
 use crate::threads::Joined;
+use crate::udapl::{possible, Program, Provider, ADAPTER};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, CompletionFlags, ConnectionEvent, DtoOperation, EpState};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -27,6 +28,8 @@ tests! {
     room, 60, "With probes, as many requests can be outstanding as without";
     #[Transport]
     full_evd, 60, "A connection stays while the answer to a probe waits behind a full EVD";
+    #[Hosts, Udapl]
+    of_udapl, 120, "uDAPL: an idle connection whose peer falls silent is BROKEN if its Endpoint has a keepalive";
     resets, 60, "An endpoint that is reset with a probe outstanding connects again";
 }
 
@@ -167,6 +170,19 @@ fn dead_peer_with_receives(context: &Context) -> Result<()> {
     let late = ended.saturating_sub(flushed);
     ensure!(late < Duration::from_secs(1), "the end is {late:?} late");
     Ok(())
+}
+
+fn of_udapl(context: &Context) -> Result<()> {
+    let address = possible(context)?;
+    silent_hosts(context)?;
+    let ia = context.open_server()?;
+    let (listener, server) = (Listener::new(context, &ia)?, End::new(&ia, Shape::default())?);
+    let line = format!("udapl-consumer idle {ADAPTER} {address} {} 6000", listener.port);
+    let mut program = Program::start(&context.client, Provider::Ours, &line)?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    program.says(context, "connected")?;
+    let _silence = PacketsDropped::new(context)?;
+    program.succeeds(context.scaled(MAX_RECOVERY_TIME))
 }
 
 fn living_peer(context: &Context) -> Result<()> {

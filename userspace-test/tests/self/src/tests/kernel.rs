@@ -21,7 +21,8 @@ use crate::harness::skip;
 use crate::kunit;
 use crate::machine::{self, DeviceGuard};
 use crate::repeat::unheard;
-use anyhow::{bail, ensure, Result};
+use crate::threads::Worker;
+use anyhow::{ensure, Result};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -59,6 +60,8 @@ tests! {
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
     connect_refusals, 60, "In the kernel, each connect that must be refused gets the code of the table";
+    connect_states, 120, "In the kernel, each connect in a wrong state gets the code of the table";
+    async_overflow, 60, "In the kernel, the overflow of an EVD is reported once, and names the EVD";
     null_evds, 120, "In the kernel, an endpoint without EVDs works, and reports its failure asynchronously";
     fault_table_is_complete, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
     faults, 300, "In the kernel, calls survive each failed allocation";
@@ -66,6 +69,7 @@ tests! {
     close_beside_each_call, 600, "In the kernel, each call ends and is refused afterwards while another thread closes the adapter";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     provider_attributes, 60, "In the kernel, each attribute of kDAPL is as promised, and calls comply with it";
+    keepalive, 60, "In the kernel, the time-outs of an endpoint are granted within their limits, and modified";
     adapter_attributes, 60, "In the kernel, each limit of an endpoint is granted and no more, and the other attributes of the adapter are as promised";
     lmr_sync, 60, "In the kernel, a sync accepts parts of LMRs of the adapter only";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
@@ -168,7 +172,6 @@ tests! {
 }
 
 const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
-const STAGE: &str = "/sys/module/kdapl_ktest/parameters/stage";
 
 /// Loads a module that was built with `kdapl.ko`, and unloads it when dropped.
 pub struct Loaded(&'static str);
@@ -216,11 +219,11 @@ pub fn device(context: &Context) -> Result<String> {
     Ok(context.client.device.clone())
 }
 
-fn load_tests(context: &Context) -> Result<Loaded> {
+fn load_tests(context: &Context, more: &str) -> Result<Loaded> {
     let device = device(context)?;
     let patience = context.patience().as_secs().max(10);
     let iwarp = u8::from(context.client.is_iwarp());
-    let parameters = format!("device={device} patience={patience} iwarp={iwarp}");
+    let parameters = format!("device={device} patience={patience} iwarp={iwarp} {more}");
     let loaded = Loaded::new("kdapl_ktest", &parameters)?;
     if !Path::new(RUN).exists() {
         return skip("debugfs is not mounted");
@@ -239,12 +242,12 @@ pub fn run(name: &str) -> Result<()> {
 /// Runs one of the kernel's tests, as a case of KUnit where the kernel has it.
 pub fn run_alone(context: &Context, name: &str) -> Result<()> {
     if !kunit::is_enabled() {
-        let loaded = load_tests(context)?;
+        let loaded = load_tests(context, "")?;
         run(name)?;
         return loaded.unload();
     }
     let _filter = kunit::Filter::new(&format!("kdapl_ktest.{name}"))?;
-    let loaded = load_tests(context)?;
+    let loaded = load_tests(context, "")?;
     for suite in kunit::Suite::all("kdapl_ktest")? {
         if let Err(error) = suite.run() {
             unheard!("{error:#}");
@@ -268,7 +271,8 @@ kernel_tests! {
     upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
     wait_threshold_and_timeout event_order handles names_of_codes cno_agent new_agent service_points common_connect
     private_data_copied private_data_of_freed_ep private_data_race addresses_copied addresses_race
-    endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
+    endpoints null_evds connect_refusals connect_states async_overflow
+    extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
     argument_numbers_of_service_point_calls lmr_free_during_receive lmr_free_after_slot_reuse
@@ -284,7 +288,7 @@ kernel_tests! {
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
     rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
-    provider_attributes adapter_attributes lmr_sync fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_ends
+    provider_attributes adapter_attributes keepalive lmr_sync fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_ends
 }
 
 fn atomic_sleeping_driver(context: &Context) -> Result<()> {
@@ -306,7 +310,7 @@ fn atomic_refusals(context: &Context) -> Result<()> {
 const EXPORTS: &str = include_str!("../../../../../rust/kapi/exports.c");
 
 fn fault_table_is_complete(context: &Context) -> Result<()> {
-    let loaded = load_tests(context)?;
+    let loaded = load_tests(context, "")?;
     let tried = fs::read_to_string("/sys/kernel/debug/kdapl_ktest/calls")?;
     let tried: HashSet<_> = tried.lines().collect();
     let names =
@@ -319,7 +323,7 @@ fn fault_table_is_complete(context: &Context) -> Result<()> {
 
 fn faults(context: &Context) -> Result<()> {
     inject::set_up_for(context)?;
-    let loaded = load_tests(context)?;
+    let loaded = load_tests(context, "")?;
     let outcome = run("faults");
     if outcome.is_err() {
         // Runs it again, so that the console shows the call chain of the failure.
@@ -341,20 +345,27 @@ fn remote_removal(context: &Context) -> Result<()> {
     remove_during(context, "remote_removal")
 }
 
+/// Runs a test of the kernel module that waits at stage 1 for `action`.
+pub fn run_with(
+    context: &Context,
+    name: &'static str,
+    parameters: &str,
+    action: impl FnOnce(&Loaded) -> Result<()>,
+) -> Result<()> {
+    let loaded = load_tests(context, parameters)?;
+    let running = Worker::start(move || run(name))?;
+    context.until("the kernel test is ready", || {
+        Ok(running.finished() || loaded.parameter("stage")? == 1)
+    })?;
+    action(&loaded)?;
+    running.join()??;
+    loaded.unload()
+}
+
 /// Removes the device when a test of the kernel module is ready for it, and adds it again.
 fn remove_during(context: &Context, name: &'static str) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
-    let loaded = load_tests(context)?;
-    let running = std::thread::spawn(move || run(name));
-    context.until("the kernel test is ready", || {
-        Ok(running.is_finished() || fs::read_to_string(STAGE)?.trim() == "1")
-    })?;
-    guard.delete()?;
-    match running.join() {
-        Ok(outcome) => outcome?,
-        Err(_) => bail!("the thread panicked"),
-    }
+    run_with(context, name, "", |_| guard.delete())?;
     guard.add()?;
-    run("messages")?;
-    loaded.unload()
+    run_alone(context, "messages")
 }

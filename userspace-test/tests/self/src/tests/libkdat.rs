@@ -23,6 +23,7 @@ tests! {
     atomic, 60, "libkdat: atomic operations, if the device has them";
     other_calls, 60, "libkdat: queries, resized EVDs, changed CNOs, and calls with missing objects";
     stale_handles, 60, "libkdat: a handle that is stale, of another kind or invented is refused";
+    keepalive, 60, "libkdat: the time-outs of an Endpoint are named attributes of the provider";
     forked_child, 120, "libkdat: a forked child is refused its parent's handles, and may open its own adapter";
     threads, 120, "libkdat: four threads connect and transfer over one adapter";
     unknown_names, 20, "libkdat: a device that does not exist is refused, and those that do are listed";
@@ -70,7 +71,8 @@ programs! {
 }
 
 programs! {
-    consumer: other_calls = "calls", stale_handles = "stale", forked_child = "fork", threads = "safe",
+    consumer: other_calls = "calls", stale_handles = "stale", keepalive = "keepalive",
+    forked_child = "fork", threads = "safe",
 }
 
 fn unknown_names(context: &Context) -> Result<()> {

@@ -3,11 +3,14 @@
 
 use super::drivers::opened_as_siw;
 use super::keepalive::{broken_in_time, silent_hosts};
+use super::kernel::run_with;
 use super::tests;
+use super::udapl::consumer;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::same;
 use crate::machine::{load, load_with, module_file, unload};
+use crate::udapl::possible;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::Device;
 use libkdapl::sys::{KDAPL_KEEPALIVE_MAX, KDAPL_KEEPALIVE_MIN, KDAPL_KEEPALIVE_NONE};
@@ -23,6 +26,10 @@ tests! {
     keepalive_values, 120, "Endpoints without a keepalive get that of the module parameter, within its limits";
     #[Defaults, Hosts]
     keepalive_of_all, 120, "With keepalive_ms=7000 an idle connection without an attribute of its own is BROKEN within seven seconds of silence";
+    #[Defaults]
+    keepalive_in_kernel, 120, "With keepalive_ms=7000 this is the attribute of a kernel consumer's endpoint that has asked for none";
+    #[Defaults, Udapl]
+    keepalive_of_udapl, 120, "uDAPL: with keepalive_ms=7000 this is the attribute of an Endpoint that has asked for none";
     unloads_and_loads, 120, "The module unloads cleanly after use, and works again when it is loaded";
 }
 
@@ -122,6 +129,17 @@ fn keepalive_of_all(context: &Context) -> Result<()> {
     with_parameters(context, c"keepalive_ms=7000", || {
         broken_in_time(context, Shape::default(), Duration::from_secs(7))
     })
+}
+
+fn keepalive_in_kernel(context: &Context) -> Result<()> {
+    with_parameters(context, c"keepalive_ms=7000", || {
+        run_with(context, "keepalive", "default_keepalive=7000", |_| Ok(()))
+    })
+}
+
+fn keepalive_of_udapl(context: &Context) -> Result<()> {
+    possible(context)?;
+    with_parameters(context, c"keepalive_ms=7000", || consumer(context, "keepalive 7000"))
 }
 
 fn unloads_and_loads(context: &Context) -> Result<()> {

@@ -5,7 +5,7 @@ use super::drivers::{disguised, OCRDMA};
 use super::tests;
 use crate::context::Context;
 use crate::expect::same;
-use crate::machine;
+use crate::machine::{self, DeviceGuard};
 use crate::udapl::{answered, arrives, possible, Program, Provider, Server, ADAPTER, OURS};
 use anyhow::{ensure, Context as _, Result};
 use std::time::Duration;
@@ -27,6 +27,10 @@ tests! {
     attributes_without_rmrs, 60, "uDAPL: the attributes of an adapter that cannot bind RMRs promise none";
     other_calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
     connect_and_transfer, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
+    connect_refusals, 60, "uDAPL: each connect with a wrong argument or handle gets the code of the table";
+    connect_states, 120, "uDAPL: each connect in a wrong state gets the code of the table";
+    asynchronous_events, 60, "uDAPL: a full EVD and a failure without a connect EVD are one asynchronous event each, which names its object";
+    keepalive, 60, "uDAPL: the time-outs of an Endpoint are named attributes of the provider";
     requests_of_freed, 120, "uDAPL: a request whose service point was freed keeps its qualifier and its Endpoint";
     stale_handles, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
     provider_table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
@@ -36,6 +40,13 @@ tests! {
     exit_without_free, 60, "uDAPL: a program that exits without freeing anything leaves nothing behind";
     provider_reload, 60, "uDAPL: a provider that is loaded and unloaded again and again creates no thread";
     thread_safe_adapter, 120, "uDAPL: four threads connect and transfer over a thread-safe adapter";
+}
+
+// Runs last, since it removes the device.
+tests! {
+    REMOVAL:
+    #[Udapl]
+    device_removal, 120, "uDAPL: the removal of the device is IA_CATASTROPHIC on each adapter, once, and ends the connections";
 }
 
 /// Runs one group of `dapltest -T F`.
@@ -177,18 +188,17 @@ fn dapltest_largest_region(context: &Context) -> Result<()> {
     machine::no_objects_left(context.settings.scale)
 }
 
-fn consumer(context: &Context, case: &str) -> Result<()> {
+pub fn consumer(context: &Context, case: &str) -> Result<()> {
     consumer_over(context, Provider::Ours, case)
 }
 
-/// Runs a case of `udapl-consumer`, whose exit status is 0 on success.
+/// Runs a case of `udapl-consumer`, whose exit status is 0 on success. The case may have arguments.
 fn consumer_over(context: &Context, provider: Provider, case: &str) -> Result<()> {
     possible(context)?;
-    let line = format!("udapl-consumer {case} {ADAPTER}");
+    let (case, arguments) = case.split_once(' ').unwrap_or((case, ""));
+    let line = format!("udapl-consumer {case} {ADAPTER} {arguments}");
     let program = Program::start(&context.client, provider, &line)?;
-    let (status, output) = program.ends(context.patience() * 4 + Duration::from_secs(10))?;
-    ensure!(status.success(), "'{line}' ended with {status}:\n{output}");
-    Ok(())
+    program.succeeds(context.patience() * 4 + Duration::from_secs(10))
 }
 
 fn attributes(context: &Context) -> Result<()> {
@@ -212,6 +222,34 @@ fn provider_table(context: &Context) -> Result<()> {
 
 fn connect_and_transfer(context: &Context) -> Result<()> {
     consumer(context, "exchange")
+}
+
+fn connect_refusals(context: &Context) -> Result<()> {
+    consumer(context, "refusals")
+}
+
+fn connect_states(context: &Context) -> Result<()> {
+    consumer(context, "states")
+}
+
+fn asynchronous_events(context: &Context) -> Result<()> {
+    consumer(context, "asynchronous")
+}
+
+fn device_removal(context: &Context) -> Result<()> {
+    possible(context)?;
+    let guard = DeviceGuard::new(context)?;
+    let line = format!("udapl-consumer removal {ADAPTER}");
+    let mut program = Program::start(&context.client, Provider::Ours, &line)?;
+    program.says(context, "ready")?;
+    guard.delete()?;
+    program.resume()?;
+    program.succeeds(context.patience() * 4)?;
+    guard.add()
+}
+
+fn keepalive(context: &Context) -> Result<()> {
+    consumer(context, "keepalive")
 }
 
 fn requests_of_freed(context: &Context) -> Result<()> {
