@@ -6,6 +6,7 @@ mod local;
 mod posted;
 mod remote;
 mod stage;
+mod zero_based;
 
 pub use stage::stranger;
 
@@ -21,6 +22,9 @@ tests! {
     #[Long, Transport]
     peers_and_rmrs, 300,
         "A peer reaches an RMR as its bind and its PZ say, and no other connection suffers";
+    #[Long, Transport]
+    zero_based, 120,
+        "The same of a zero-based LMR: neither the last address of all nor that of the process";
     #[Transport]
     own_side, 120,
         "A post reaches an LMR or RMR as privileges and PZ say, or is refused and moves nothing";
@@ -41,9 +45,15 @@ fn peers_and_rmrs(context: &Context) -> Result<()> {
     stage.end()
 }
 
+fn zero_based(context: &Context) -> Result<()> {
+    let stage = Stage::new(context)?;
+    zero_based::every_cell(&stage)?;
+    stage.end()
+}
+
 fn own_side(context: &Context) -> Result<()> {
     let stage = Stage::new(context)?;
-    local::every_row(&stage)?;
+    local::every_row(&stage, &[local::LMRS, local::RMRS])?;
     stage.end()
 }
 

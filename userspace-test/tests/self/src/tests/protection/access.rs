@@ -64,8 +64,12 @@ fn named(part: Segment, location: Location, column: Column) -> Segment {
     let (address, length) = match (location, column.is_atomic()) {
         (Location::Inside, false) => (start, part.length),
         (Location::Inside, true) => (end - 8, 8),
-        (Location::Before, false) => (start - 1, 2),
-        (Location::Before, true) => (start - 8, 8),
+        (Location::First, false) => (start, 1),
+        (Location::First, true) => (start, 8),
+        (Location::Last, false) => (end - 1, 1),
+        (Location::Last, true) => (end - 8, 8),
+        (Location::Before, false) => (start.wrapping_sub(1), 2),
+        (Location::Before, true) => (start.wrapping_sub(8), 8),
         (Location::After, false) => (end - 1, 2),
         (Location::After, true) => (end, 8),
         (Location::Nothing, _) => (start, 0),
@@ -99,7 +103,7 @@ impl Access<'_> {
 
     /// Returns the offset of the named memory in the memory of the row.
     fn offset(&self) -> usize {
-        self.remote.address.wrapping_sub(self.scene.buffer.address(0)) as usize
+        self.scene.offset(self.remote)
     }
 
     /// Returns the word of an atomic operation, if it is in the memory of the row.

@@ -39,7 +39,7 @@ const COLUMNS: [Column; 8] = [
 
 /// Result of a cell, by DAT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cell {
+pub enum Cell {
     /// The operation succeeds.
     May,
     /// PROTECTION_VIOLATION: the memory is not that of the context, or the context not of this PZ.
@@ -52,29 +52,31 @@ enum Cell {
     Fails,
 }
 
-struct Row {
-    name: &'static str,
-    open: Open,
-    location: Location,
-    cells: [Cell; 8],
+pub struct Row {
+    pub name: &'static str,
+    pub open: Open,
+    pub location: Location,
+    pub cells: [Cell; 8],
 }
 
-macro_rules! rows {
+macro_rules! own_rows {
     ($(#[$doc:meta])* $list:ident: $(
         $location:ident $name:literal $open:path: $($cell:ident)*;
     )*) => {
         $(#[$doc])*
-        const $list: &[Row] = &[$(Row {
+        pub const $list: &[$crate::tests::protection::local::Row] =
+            &[$($crate::tests::protection::local::Row {
             name: $name,
             open: $open,
-            location: Location::$location,
+            location: $crate::tests::protection::remote::Location::$location,
             cells: [$($cell),*],
         }),*];
     };
 }
+pub(super) use own_rows;
 
-const Y: Cell = Cell::May;
-const V: Cell = Cell::Protection;
+pub const Y: Cell = Cell::May;
+pub const V: Cell = Cell::Protection;
 const P: Cell = Cell::Privilege;
 const O: Cell = Cell::None;
 const F: Cell = Cell::Fails;
@@ -82,7 +84,7 @@ const F: Cell = Cell::Fails;
 // The columns are: send, send with invalidate, RDMA write, receive, RDMA read, RDMA read to RMR,
 // fetch and add, compare and swap. The first three read the memory, the others write to it.
 
-rows! {
+own_rows! {
     /// LMR contexts (`dat_ep_post_send`, `_recv`, `_rdma_write`, `_rdma_read`): the LMR is in the
     /// PZ of the Endpoint, contains the segment, and has LOCAL_WRITE if it is written. DAT wants
     /// LOCAL_READ for reads, but existing programs send without it (`dtest`), and the verbs do not
@@ -105,7 +107,7 @@ rows! {
     Inside  "of another process"       remote::lmr_of_other_process: V V V V V V V V;
 }
 
-rows! {
+own_rows! {
     /// RMR contexts (`dat_ep_post_rdma_read_to_rmr`): the RMR is bound in the PZ of the Endpoint,
     /// to memory that contains the segment, with REMOTE_WRITE. The other calls take none.
     RMRS:
@@ -188,7 +190,7 @@ impl Post<'_> {
     fn effect(&self) -> [Vec<u8>; 3] {
         let [mut client, server, mut row] = self.scene.memory();
         let length = self.segment.length as usize;
-        let start = self.segment.address.wrapping_sub(self.scene.buffer.address(0)) as usize;
+        let start = self.scene.offset(self.segment);
         let (peers, mine) = (AT..AT + length, start..start + length);
         match self.column {
             Column::Send | Column::SendWithInvalidate | Column::RdmaWrite => {
@@ -297,8 +299,9 @@ fn named(part: Segment, location: Location, column: Column) -> Segment {
         _ => 100,
     };
     let (address, length) = match location {
-        Location::Inside => (end - length, length),
-        Location::Before => (part.address - 1, length),
+        Location::Inside | Location::Last => (end - length, length),
+        Location::First => (part.address, length),
+        Location::Before => (part.address.wrapping_sub(1), length),
         Location::After => (end - length + 1, length),
         Location::Nothing => (part.address, 0),
     };
@@ -352,7 +355,7 @@ fn every_cell(stage: &Stage, row: &Row) -> Result<()> {
     stage.others_go_on()
 }
 
-/// Tries both tables.
-pub fn every_row(stage: &Stage) -> Result<()> {
-    LMRS.iter().chain(RMRS).try_for_each(|row| every_cell(stage, row))
+/// Tries tables.
+pub fn every_row(stage: &Stage, tables: &[&[Row]]) -> Result<()> {
+    tables.iter().copied().flatten().try_for_each(|row| every_cell(stage, row))
 }

@@ -34,6 +34,10 @@ pub const COLUMNS: [Column; 6] = [
 pub enum Location {
     /// All that the context opens. Atomic operations: its last word.
     Inside,
+    /// Its first byte. Atomic operations: its first word.
+    First,
+    /// Its last byte. Atomic operations: its last word.
+    Last,
     /// A byte before it and its first byte. Atomic operations: the word before it.
     Before,
     /// Its last byte and the byte after it. Atomic operations: the word after it.
@@ -91,29 +95,31 @@ pub struct Row {
     pub cells: [Cell; 6],
 }
 
-macro_rules! rows {
+macro_rules! peer_rows {
     ($(#[$doc:meta])* $list:ident: $(
         $validity:ident $location:ident $name:literal $open:ident: $($cell:ident)*;
     )*) => {
         $(#[$doc])*
-        pub const $list: &[Row] = &[$(Row {
+        pub const $list: &[$crate::tests::protection::remote::Row] =
+            &[$($crate::tests::protection::remote::Row {
             name: $name,
             open: $open,
-            validity: Validity::$validity,
-            location: Location::$location,
+            validity: $crate::tests::protection::remote::Validity::$validity,
+            location: $crate::tests::protection::remote::Location::$location,
             cells: [$($cell),*],
         }),*];
     };
 }
+pub(super) use peer_rows;
 
-const Y: Cell = Cell::May;
-const N: Cell = Cell::MayNot;
+pub const Y: Cell = Cell::May;
+pub const N: Cell = Cell::MayNot;
 const O: Cell = Cell::None;
 
 // The columns are: RDMA read, RDMA write, RDMA write with immediate data, fetch and add, compare
 // and swap, send with invalidate.
 
-rows! {
+peer_rows! {
     /// LMRs. A peer has the remote privileges that the LMR was created with (`dat_lmr_create`), in
     /// the PZ of its Endpoint, until the LMR is freed. A send invalidates RMR contexts only: the
     /// owner of an LMR decides how long it is registered. An operation of no bytes accesses no
@@ -136,7 +142,7 @@ rows! {
     Dead Inside  "of another process"       lmr_of_other_process: N N N N N N;
 }
 
-rows! {
+peer_rows! {
     /// RMRs. A peer has the privileges of the last bind (`dat_rmr_bind`), from its completion until
     /// another bind, an unbind, a free, or an invalidation by a peer. The scope of an RMR is its
     /// PZ: the Endpoint of the bind does not matter. No bind gives the right of atomic operations.
@@ -162,7 +168,7 @@ rows! {
     Foreign Inside  "of another process"                  rmr_of_other_process: N N N N N N;
 }
 
-fn opened(scene: &Scene, made: &kdapl_lmr_create) -> Opened {
+pub fn opened(scene: &Scene, made: &kdapl_lmr_create) -> Opened {
     Opened { remote: scene.part(made.rmr_context), own: made.lmr_context }
 }
 

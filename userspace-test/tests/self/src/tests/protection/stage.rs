@@ -16,7 +16,7 @@ use libkdapl::{
     Segment,
 };
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -74,6 +74,8 @@ pub struct Scene<'a> {
     pub stage: &'a Stage<'a>,
     pub pair: Pair,
     pub buffer: Arc<Buffer>,
+    /// Address of the first byte of the buffer, as the segments of the row count it.
+    pub origin: Cell<u64>,
     kept: RefCell<Vec<Box<dyn Any>>>,
 }
 
@@ -87,13 +89,19 @@ impl<'a> Scene<'a> {
         let mut bytes = vec![0; LENGTH];
         stage.context.rng().fill(&mut bytes);
         buffer.write(0, &bytes);
-        Ok(Self { stage, pair, buffer, kept: RefCell::default() })
+        let origin = Cell::new(buffer.address(0));
+        Ok(Self { stage, pair, buffer, origin, kept: RefCell::default() })
     }
 
     /// Keeps an object alive as long as the scene.
     pub fn keep<T: Any + Clone>(&self, object: T) -> T {
         self.kept.borrow_mut().push(Box::new(object.clone()));
         object
+    }
+
+    /// Returns the offset of a segment in the memory of the row.
+    pub fn offset(&self, segment: Segment) -> usize {
+        segment.address.wrapping_sub(self.origin.get()) as usize
     }
 
     /// Registers the part as a region of its own. Returns its contexts.
@@ -141,6 +149,16 @@ impl<'a> Scene<'a> {
         let rmr = self.keep(server.ia.create_rmr(&server.pz)?);
         let bound = Bound { scene: self, pair, lmr, rmr, segment: Segment::default() };
         bound.again_through(ep, privileges)
+    }
+
+    /// Binds an RMR to the part, as one of a zero-based LMR.
+    pub fn bind_zero_based(&self) -> Result<Bound<'_>> {
+        let server = &self.pair.server;
+        let made = server.ia.register_zero_based(&server.pz, self.buffer.clone(), LOCAL)?;
+        self.origin.set(0);
+        let (lmr, rmr) = (self.keep(made), self.keep(server.ia.create_rmr(&server.pz)?));
+        let bound = Bound { scene: self, pair: &self.pair, lmr, rmr, segment: Segment::default() };
+        bound.again(BOTH)
     }
 
     /// Binds an RMR to the part, in the PZ of the other connection.
