@@ -50,7 +50,8 @@ static const struct ktest *const suites[] = {
 	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
 	close_tests, argument_tests, lost_tests, connecting_tests,
-	attribute_tests, refusal_tests, asynchronous_tests,
+	attribute_tests, refusal_tests, asynchronous_tests, read_only_tests, protection_tests,
+	limit_tests,
 };
 
 static struct dentry *folder;
@@ -66,6 +67,20 @@ int ktest_fail(const char *file, int line, const char *format, ...)
 	vscnprintf(why + length, sizeof(why) - length, format, arguments);
 	va_end(arguments);
 	return -EIO;
+}
+
+int ktest_where(int error, const char *format, ...)
+{
+	size_t length = strlen(why);
+	va_list arguments;
+
+	if (!error)
+		return 0;
+	length += scnprintf(why + length, sizeof(why) - length, "; ");
+	va_start(arguments, format);
+	vscnprintf(why + length, sizeof(why) - length, format, arguments);
+	va_end(arguments);
+	return error;
 }
 
 static int run_thread(void *data)

@@ -63,6 +63,9 @@ extern const struct ktest connecting_tests[];
 extern const struct ktest attribute_tests[];
 extern const struct ktest refusal_tests[];
 extern const struct ktest asynchronous_tests[];
+extern const struct ktest read_only_tests[];
+extern const struct ktest protection_tests[];
+extern const struct ktest limit_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;
@@ -78,6 +81,9 @@ extern ushort ktest_port;
 
 /* Stores the reason of the test's failure. */
 int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ...);
+
+/* Adds the place to the reason of a failure. Returns @error. */
+int __printf(2, 3) ktest_where(int error, const char *format, ...);
 
 #define FAIL(...)	ktest_fail(__FILE_NAME__, __LINE__, __VA_ARGS__)
 

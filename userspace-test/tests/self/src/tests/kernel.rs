@@ -71,6 +71,11 @@ tests! {
     provider_attributes, 60, "In the kernel, each attribute of kDAPL is as promised, and calls comply with it";
     keepalive, 60, "In the kernel, the time-outs of an endpoint are granted within their limits, and modified";
     adapter_attributes, 60, "In the kernel, each limit of an endpoint is granted and no more, and the other attributes of the adapter are as promised";
+    limits_of_queues, 120, "In the kernel, an Endpoint and an SRQ take as many posts as the adapter tells, and no more";
+    limits_of_segments, 60, "In the kernel, a DTO has as many segments as the adapter tells, and no more";
+    limits_of_lengths, 60, "In the kernel, a DTO of max_message_size bytes is posted, and none of another byte";
+    limits_of_remote_memory, 60, "In the kernel, an RMR is bound to max_rmr_size bytes and no more, and so many pages are registered";
+    limits_of_events, 60, "In the kernel, an EVD takes max_evd_qlen events and no more, and an asynchronous EVD is no longer";
     lmr_sync, 60, "In the kernel, a sync accepts parts of LMRs of the adapter only";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
     region_addresses, 60, "In the kernel, static data is registered; unmapped memory is refused, and read-only memory for writing";
@@ -109,6 +114,13 @@ tests! {
     region_limit, 60, "In the kernel, an LMR for peers is as long as the device can register, and no longer";
     region_zero_based, 60, "In the kernel, a zero-based LMR for peers begins at a page boundary";
     region_refusals, 60, "In the kernel, each memory that cannot be registered is refused with its code";
+    region_read_only, 60, "In the kernel, text, read-only data and the zero page are registered for reads only, by each description of memory";
+    #[Long, Transport]
+    protection_lmrs, 300, "In the kernel, a peer and a post reach an LMR of each description of memory as privileges and PZ say, and no other connection suffers";
+    #[Long, Transport]
+    protection_rmrs, 300, "In the kernel, a peer and a post reach an RMR over each description of memory as its bind and PZ say, and no other connection suffers";
+    #[Long, Transport]
+    protection_fmrs, 300, "In the kernel, a peer and a post reach memory that a request has registered as the registration and PZ say, and no other connection suffers";
     region_hint, 60, "In the kernel, the hint of the adapter says how long a region for peers can be";
     rmr_of_kernel_memory, 60, "In the kernel, an RMR opens memory of vmalloc and of pages to the peer, until it is unbound";
     rmr_bounds, 60, "In the kernel, a peer cannot write a byte outside either end of an RMR";
@@ -288,6 +300,8 @@ kernel_tests! {
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
     rmr_refusals close_beside_each_call srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
+    region_read_only protection_lmrs protection_rmrs protection_fmrs
+    limits_of_queues limits_of_segments limits_of_lengths limits_of_remote_memory limits_of_events
     provider_attributes adapter_attributes keepalive lmr_sync fmr_free_beside_invalidate atomic_posts atomic_registrations atomic_ends
 }
 
