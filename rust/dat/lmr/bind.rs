@@ -40,8 +40,9 @@ impl Lmr {
     /// registered it yet.
     ///
     /// At the first call the memory of a process is pinned, and charged to its `RLIMIT_MEMLOCK`,
-    /// once more, because the driver does not share the pages of the LMR. Another process has other
-    /// pages at the same addresses, so the process that has created the LMR makes this call.
+    /// once more, because the driver does not share the pages of the LMR: `ib_mr` does not refer to
+    /// them. Another process has other pages at the same addresses, so the process that has created
+    /// the LMR makes this call.
     ///
     /// The LMR is in use until the region is dropped.
     ///

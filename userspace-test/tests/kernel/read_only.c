@@ -144,9 +144,10 @@ static int refuse_pages(struct scene *scene)
 	TRY(ktest_where(refuse_page(scene, ZERO_PAGE(0)), "the zero page"));
 	TRY(ktest_where(refuse_page(scene, virt_to_page(memcpy)), "text of the kernel"));
 	TRY(ktest_where(refuse_page(scene, virt_to_page(hex_asc)), "data of the kernel"));
-	if (IS_ENABLED(CONFIG_STRICT_MODULE_RWX))
-		TRY(ktest_where(refuse_page(scene, vmalloc_to_page(constant)),
-				"data of this module"));
+	if (!IS_ENABLED(CONFIG_STRICT_MODULE_RWX))
+		return 0;
+	TRY(ktest_where(refuse_page(scene, vmalloc_to_page(refuse_pages)), "text of this module"));
+	TRY(ktest_where(refuse_page(scene, vmalloc_to_page(constant)), "data of this module"));
 	return 0;
 }
 
