@@ -130,6 +130,7 @@ mod submit;
 mod suppressed;
 mod trace;
 mod transfer;
+mod two_ports;
 mod udapl;
 mod udapl_pairs;
 mod unprivileged;
@@ -328,6 +329,7 @@ pub fn all() -> Vec<Test> {
         iwarp_qp_number::TESTS,
         address_loss::TESTS,
         addresses::TESTS,
+        two_ports::TESTS,
         network_loss::TESTS,
         receiver_not_ready::TESTS,
         message_before_confirmation::TESTS,

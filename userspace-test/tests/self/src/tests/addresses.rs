@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Ports and addresses: names of IAs, secondary addresses, IPv6 and VLANs.
 
-mod scene;
+pub mod scene;
 
 use self::scene::{both, list, network, open, ports, reach, unheard, Second, Vlan};
 use super::tests;
