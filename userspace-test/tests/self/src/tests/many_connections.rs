@@ -141,10 +141,21 @@ impl SmallEps {
     }
 }
 
+/// Returns the number of connections of a test that is about a thousand of them: a thousand on any
+/// machine, and fewer in a brief run, or if the device has too few queue pairs.
+pub(super) fn thousand(context: &Context, ia: &Ia) -> Result<usize> {
+    const THOUSAND: u64 = 1000;
+    let most = ia.query()?.raw.max_eps as u64 / 3;
+    let count = match context.is_brief() {
+        true => context.count_at_any_scale(THOUSAND),
+        false => context.count(THOUSAND).max(THOUSAND),
+    };
+    Ok(count.min(most).max(20) as usize)
+}
+
 fn thousand_at_once(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
-    let most = client_ia.query()?.raw.max_eps as u64 / 3;
-    let count = context.count(1000).clamp(20, most.max(20)) as usize;
+    let count = thousand(context, &client_ia)?;
     let (clients, servers) = (SmallEps::new(&client_ia, count)?, SmallEps::new(&server_ia, count)?);
     let listener = Listener::new(context, &server_ia)?;
     let flags = CompletionFlags::default();

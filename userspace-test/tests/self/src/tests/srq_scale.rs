@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! A thousand connections that share the receives of one queue.
 
-use super::many_connections::{connect_all, SmallEps};
+use super::many_connections::{connect_all, thousand, SmallEps};
 use super::tests;
 use crate::context::Context;
 use crate::end::Listener;
@@ -55,9 +55,7 @@ fn post(servers: &SmallEps, cookie: u64) -> Result<()> {
 
 fn thousand_connections(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
-    let most = client_ia.query()?.raw.max_eps as u64 / 3;
-    // A slow machine has as many: their number is what the test is about.
-    let count = context.count_at_any_scale(1000).clamp(100, 1000).min(most.max(100)) as usize;
+    let count = thousand(context, &client_ia)?;
     let clients = SmallEps::new(&client_ia, count)?;
     let servers = SmallEps::sharing(&server_ia, count, RECEIVES)?;
     let listener = Listener::new(context, &server_ia)?;
