@@ -54,7 +54,7 @@ test: ## run tests in a guest, by identifier, file or tag (T=evd_resize.keeps_ev
 	@$(VM)/test $(if $(filter file,$(origin KERNEL)),uml,$(KERNEL)) $(T)
 
 check: ## run the tests; the last line reads "N passed, N failed"
-	@$(VM)/check debug-quarter uml-leaks-half stock lint uml host two-hosts udapl ipv6 siw lossy nvme leaks fuzz-corpus
+	@$(VM)/check debug-quarter uml-leaks-half stock lint uml host two-hosts udapl ipv6 siw lossy nvme leaks faults fuzz-corpus
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
