@@ -61,11 +61,30 @@ impl Stacks {
         self.sum(|text| hits(text, |frames| frames.iter().any(|frame| *frame == module)))
     }
 
+    /// Returns the stacks with code of `module`, as the kernel prints them.
+    ///
+    /// # Errors
+    /// Those of reading the histograms.
+    pub fn stacks_with(&self, module: &str) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for event in &self.events {
+            let text = self.histogram(event)?;
+            let with = |(stack, _): &(&str, &str)| modules_of(stack).contains(&module);
+            let stacks = entries(&text)?.into_iter().filter(with);
+            found.extend(stacks.map(|(stack, _)| format!("{event}: {stack}")));
+        }
+        Ok(found)
+    }
+
+    fn histogram(&self, event: &str) -> Result<String> {
+        let file = self.folder.join("events").join(event).join("hist");
+        fs::read_to_string(&file).with_context(|| file.display().to_string())
+    }
+
     fn sum(&self, hits: impl Fn(&str) -> Result<u64>) -> Result<u64> {
         let mut sum = 0;
         for event in &self.events {
-            let file = self.folder.join("events").join(event).join("hist");
-            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            let text = self.histogram(event)?;
             sum += hits(&text).with_context(|| event.clone())?;
         }
         Ok(sum)
@@ -89,16 +108,26 @@ fn hits(text: &str, wanted: impl Fn(&[&str]) -> bool) -> Result<u64> {
     let dropped: u64 = dropped.context("not a histogram")?.trim().parse()?;
     ensure!(dropped == 0, "{dropped} hits were not counted");
     let mut sum = 0;
-    for entry in text.split("{ ").skip(1) {
-        let (stack, rest) = entry.split_once("hitcount:").context("an entry without a count")?;
-        // Frames outside of an interrupt belong to the interrupted code, which is unrelated.
-        let frames = stack.lines().take_while(|frame| !is_interrupt(frame));
-        if wanted(&frames.filter_map(module_of).collect::<Vec<_>>()) {
+    for (stack, rest) in entries(text)? {
+        if wanted(&modules_of(stack)) {
             let count = rest.split_whitespace().next().context("an empty count")?;
             sum += count.parse::<u64>()?;
         }
     }
     Ok(sum)
+}
+
+/// Splits a histogram into its entries: the stack, and the text that begins with the count.
+fn entries(text: &str) -> Result<Vec<(&str, &str)>> {
+    let split = text.split("{ ").skip(1).map(|entry| entry.split_once("hitcount:"));
+    split.map(|entry| entry.context("an entry without a count")).collect()
+}
+
+/// Returns the modules on a stack, innermost first.
+fn modules_of(stack: &str) -> Vec<&str> {
+    // Frames outside of an interrupt belong to the interrupted code, which is unrelated.
+    let frames = stack.lines().take_while(|frame| !is_interrupt(frame));
+    frames.filter_map(module_of).collect()
 }
 
 /// Returns the module of a frame, `function+offset/size [module]`.

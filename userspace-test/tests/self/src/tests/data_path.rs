@@ -5,8 +5,8 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{done, same};
-use anyhow::{ensure, Result};
-use libkdapl::{CompletionFlags, Dto, DtoOperation, EvdFlags, Wait};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{CompletionFlags, Dto, DtoOperation, Evd, EvdFlags, Event, Segment, Wait};
 use observe::count::{Stacks, ALLOCATIONS};
 use std::time::Duration;
 
@@ -15,39 +15,63 @@ tests! {
     receives_before_a_connection, 60, "A thousand receives that are posted before the connection need few allocations";
 }
 
-/// Number of operations in all.
+/// Number of DTOs in all.
 const OPERATIONS: u64 = 1_000_000;
 /// Length of a list.
 const LIST: u64 = 32;
-/// Lists in a round. A round also has `LIST` messages and as many RDMA reads.
-const LISTS: u64 = 30;
+/// Lists of messages in a round, and lists of RDMA writes. A round also has `LIST` single messages
+/// and as many RDMA reads, which cost more.
+const MESSAGE_LISTS: u64 = 200;
+const WRITE_LISTS: u64 = 20;
+/// DTOs in a round. A message is a send and a receive.
+const ROUND: u64 = LIST * (2 * MESSAGE_LISTS + WRITE_LISTS + 2 + 1);
 const BYTES: usize = 64;
 
-/// Returns the number of allocations with the module's code on the stack.
-fn allocations(what: impl FnOnce() -> Result<()>) -> Result<u64> {
+/// Returns the number of allocations with the module's code on the stack, and the stacks.
+fn allocations(what: impl FnOnce() -> Result<()>) -> Result<(u64, Vec<String>)> {
     let stacks = Stacks::of(ALLOCATIONS)?;
     what()?;
-    stacks.with("kdapl")
+    Ok((stacks.with("kdapl")?, stacks.stacks_with("kdapl")?))
 }
 
-/// Posts lists of RDMA writes, each in one call that also waits for their completions.
-fn write_lists(context: &Context, pair: &Pair) -> Result<()> {
-    let (client, flags) = (&pair.client, CompletionFlags::default());
-    let local = [client.lmr.segment(0, BYTES)];
-    let remote = Some(pair.server.lmr.remote_segment(0, BYTES));
-    let dtos: Vec<_> = (0..LIST)
-        .map(|cookie| Dto::new(DtoOperation::RdmaWrite, &local, remote, cookie, flags))
-        .collect();
-    let patience = Some(context.scaled(Duration::from_secs(10)));
-    for _ in 0..LISTS {
-        let wait = Wait { evd: &client.request, timeout: patience, threshold: LIST as i32 };
-        let submitted = client.ep.submit(&dtos, Some(wait));
-        same("posted DTOs", submitted.posted, dtos.len())?;
-        let first = submitted.event?.map(|(event, _)| event);
-        let (rest, _) = client.request.dequeue_many(LIST as usize)?;
-        same("events", first.iter().chain(&rest).count(), dtos.len())?;
-        for (cookie, event) in first.iter().chain(&rest).enumerate() {
-            done(event, DtoOperation::RdmaWrite, BYTES as u64, cookie as u64)?;
+/// Returns the DTOs of a list.
+fn list(operation: DtoOperation, local: &[Segment], remote: Option<Segment>) -> Vec<Dto<'_>> {
+    let dto = |cookie| Dto::new(operation, local, remote, cookie, CompletionFlags::default());
+    (0..LIST).map(dto).collect()
+}
+
+/// Takes the events of a list. A wait for all of them has returned the first one.
+fn take(evd: &Evd, first: Event, operation: DtoOperation) -> Result<()> {
+    let (rest, _) = evd.dequeue_many(LIST as usize)?;
+    same("events after the first", rest.len() as u64, LIST - 1)?;
+    for (cookie, event) in [first].iter().chain(&rest).enumerate() {
+        done(event, operation, BYTES as u64, cookie as u64)?;
+    }
+    Ok(())
+}
+
+/// Posts lists of sends or RDMA writes, each in one call that also waits for their completions.
+/// Lists of sends find lists of receives.
+fn post_lists(context: &Context, pair: &Pair, operation: DtoOperation, lists: u64) -> Result<()> {
+    let (client, server) = (&pair.client, &pair.server);
+    let (local, place) = ([client.lmr.segment(0, BYTES)], [server.lmr.segment(0, BYTES)]);
+    let is_send = operation == DtoOperation::Send;
+    let remote = (!is_send).then(|| server.lmr.remote_segment(0, BYTES));
+    let requests = list(operation, &local, remote);
+    let receives = list(DtoOperation::Receive, &place, None);
+    let timeout = Some(context.scaled(Duration::from_secs(10)));
+    for _ in 0..lists {
+        if is_send {
+            same("receives", server.ep.submit(&receives, None).posted, receives.len())?;
+        }
+        let wait = Wait { evd: &client.request, timeout, threshold: LIST as i32 };
+        let submitted = client.ep.submit(&requests, Some(wait));
+        same("posted DTOs", submitted.posted, requests.len())?;
+        let (first, _) = submitted.event?.context("no event")?;
+        take(&client.request, first, operation)?;
+        if is_send {
+            let (first, _) = server.recv.wait(timeout, LIST as i32)?;
+            take(&server.recv, first, DtoOperation::Receive)?;
         }
     }
     Ok(())
@@ -74,7 +98,7 @@ fn receives_before_a_connection(context: &Context) -> Result<()> {
     const MOST: u64 = 4 * 11;
     let shape = Shape { receives: RECEIVES, ..Default::default() };
     let end = End::new(&context.open()?, shape)?;
-    let found =
+    let (found, _) =
         allocations(|| (0..RECEIVES.into()).try_for_each(|cookie| end.receive(0, BYTES, cookie)))?;
     same("outstanding", end.ep.status()?.recv_outstanding, RECEIVES)?;
     println!("{found} allocations for {RECEIVES} receives");
@@ -82,30 +106,24 @@ fn receives_before_a_connection(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Returns a million, or a twentieth of it in the suites of `make check`.
-fn operations(context: &Context) -> u64 {
-    match context.settings.effort < 1.0 {
-        true => OPERATIONS / 20,
-        false => OPERATIONS,
-    }
-}
-
 fn no_allocation(context: &Context) -> Result<()> {
     let shape = Shape { receives: 64, requests: 64, ..Default::default() };
     let pair = Pair::new(context, shape)?;
-    let control = allocations(|| {
+    let (control, _) = allocations(|| {
         pair.client.ia.create_evd(EvdFlags::DTO, 64)?;
         Ok(())
     })?;
     ensure!(control > 0, "creating an EVD made no allocation: the counter does not work");
-    // A message is a send and a receive.
-    let round = LISTS * LIST + 3 * LIST;
-    let found = allocations(|| {
-        for _ in 0..operations(context).div_ceil(round) {
-            write_lists(context, &pair)?;
+    // The library maps the events of an EVD once.
+    post_lists(context, &pair, DtoOperation::Send, 1)?;
+    let (found, stacks) = allocations(|| {
+        for _ in 0..OPERATIONS.div_ceil(ROUND) {
+            post_lists(context, &pair, DtoOperation::Send, MESSAGE_LISTS)?;
+            post_lists(context, &pair, DtoOperation::RdmaWrite, WRITE_LISTS)?;
             messages_and_reads(context, &pair)?;
         }
         Ok(())
     })?;
-    same("allocations", found, 0)
+    ensure!(found == 0, "{found} allocations: {stacks:#?}");
+    Ok(())
 }
