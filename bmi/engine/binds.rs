@@ -2,9 +2,12 @@
 
 //! Division of an operation's memory for binds of RMRs.
 
-use super::home::{
-    Rdma,
-    Wanted, //
+use super::{
+    error::Error,
+    home::{
+        Rdma,
+        Wanted, //
+    },
 };
 
 /// Parts of a send's memory up to which the receiver is asked to read them. Of more, the sender
@@ -30,6 +33,16 @@ impl Wanted {
             Rdma::Write => self.descriptors,
         };
         most.into()
+    }
+
+    /// Returns why contiguous memory cannot be bound: the message is longer than all binds, or
+    /// there is no memory.
+    pub(crate) fn refusal(&self, longest: usize) -> Error {
+        let most = self.most_binds().saturating_mul(longest);
+        match usize::try_from(self.length).is_ok_and(|length| length <= most) {
+            true => Error::NoMemory,
+            false => Error::TooLong,
+        }
     }
 
     /// Divides the bytes of the message, in fragments of these lengths, into ranges of at most

@@ -140,7 +140,7 @@ impl KernelHome {
             wanted,
             bound: KVec::new(),
             outstanding: binds.as_ref().map_or(0, |binds| binds.len()),
-            failed: binds.is_none().then_some(Error::NoMemory),
+            failed: binds.is_none().then(|| wanted.refusal(self.binds.longest)),
             too_long: false,
             ending: false,
         };

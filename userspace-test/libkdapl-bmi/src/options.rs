@@ -19,7 +19,9 @@ pub struct Options {
     /// Address to listen at, `kdapl://HOST:PORT`. `None`: peers cannot connect.
     pub listen: Option<String>,
     /// Bytes of the largest message on the wire, with its header of 48 bytes: at least 96. The
-    /// smaller value of two peers is used. Longer messages are moved by RDMA.
+    /// smaller value of two peers is used. Longer messages are moved by RDMA. Below 8.2 KiB, it
+    /// limits them to 1,020 KiB for each 16 bytes after the header; above that, they fail with
+    /// [`Failure::TooLong`](crate::Failure::TooLong).
     pub message: u32,
     /// Messages that a peer may send before this side has taken them, at least 1.
     pub window: u16,

@@ -52,7 +52,7 @@ impl DatHome {
             wanted,
             bound: Vec::new(),
             outstanding: binds.as_ref().map_or(0, Vec::len),
-            failed: binds.is_none().then_some(Error::NoMemory),
+            failed: binds.is_none().then(|| wanted.refusal(self.binds.longest)),
             too_long: false,
             ending: false,
         };

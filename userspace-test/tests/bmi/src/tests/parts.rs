@@ -5,6 +5,7 @@
 use crate::bmi::engine::{
     Descriptor,
     Entry,
+    Error,
     Key,
     List,
     Pieces,
@@ -228,6 +229,21 @@ fn a_send_of_more_than_four_binds_is_written() {
     };
     assert_eq!([most(Rdma::Read, 3), most(Rdma::Read, 1000)], [3, 4]);
     assert_eq!([most(Rdma::Write, 3), most(Rdma::Write, 1000)], [3, 1000]);
+}
+
+#[test]
+fn a_message_longer_than_all_binds_is_too_long() {
+    let refusal = |length| {
+        Wanted {
+            rdma: Rdma::Write,
+            length,
+            descriptors: 3,
+        }
+        .refusal(1000)
+    };
+    assert_eq!(refusal(3000), Error::NoMemory);
+    assert_eq!(refusal(3001), Error::TooLong);
+    assert_eq!(refusal(u64::MAX), Error::TooLong);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use super::super::tests;
 use super::{long, long_messages_arrive, Side, Sides};
 use crate::context::Context;
-use anyhow::{ensure, Context as _, Result};
-use libkdapl_bmi::{Failure, Memory, Options, Part, Peer, LONGEST};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl_bmi::{Bmi, Failure, Memory, Options, Part, Peer, LONGEST};
 
 tests! {
     #[Transport]
@@ -14,6 +14,8 @@ tests! {
     longer_than_messages, 60, "A BMI receive of 2 GiB takes a message, and a send of so much is refused";
     #[Transport]
     small_messages, 60, "A BMI receive longer than messages of 96 bytes can describe takes a shorter one";
+    #[Transport]
+    smallest_message, 60, "BMI messages have 96 bytes at least, and limit others to 3,060 KiB then";
 }
 
 /// Options with which receivers read no messages.
@@ -102,4 +104,26 @@ fn small_messages(context: &Context) -> Result<()> {
     }
     let memory = ends.0.server.bmi.alloc(1 << 20)?;
     send_into(context, &ends, &spread(&memory, 10, 30_000), long(context, 300_000))
+}
+
+fn smallest_message(context: &Context) -> Result<()> {
+    /// Bytes that one of three descriptors describes.
+    const DESCRIBED: usize = 1020 << 10;
+    long_messages_arrive(context)?;
+    let device = Some(context.client.device.clone());
+    let options = Options { adapter: device, message: 95, ..Options::default() };
+    match context.client.inside(|| Bmi::open(&options))? {
+        Err(libkdapl_bmi::Error::Post(Failure::Invalid)) => {}
+        other => bail!("messages of 95 bytes: {other:?}"),
+    }
+    let ends = sides(context, 96)?;
+    let (Sides { client, server, peer }, back) = &ends;
+    let memory = server.bmi.alloc(4 * DESCRIBED)?;
+    send_into(context, &ends, &[memory.whole()], 3 * DESCRIBED)?;
+    let longer = client.bmi.alloc(3 * DESCRIBED + 1)?;
+    let receive = server.context.receive(back, 3, &[memory.whole()], 0)?;
+    let send = client.context.send(peer, 3, &[longer.whole()], 0)?;
+    server.failed(receive, Failure::TooLong)?;
+    client.failed(send, Failure::TooLong)?;
+    send_into(context, &ends, &[memory.whole()], 1000)
 }
