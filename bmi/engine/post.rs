@@ -45,7 +45,8 @@ impl<S: Storage> Engine<S> {
         self.link(op)
     }
 
-    fn check(&self, post: &Post) -> Result<(), Error> {
+    /// Checks what does not depend on the peer. A home may do so before it registers memory.
+    pub(crate) fn check(&self, post: &Post) -> Result<(), Error> {
         let context = usize::from(post.context);
         if post.role == Role::Arrival || context >= MAX_CONTEXTS || !self.is_open(post.context) {
             return Err(Error::Invalid);

@@ -140,6 +140,9 @@ pub(crate) unsafe extern "C" fn bmi_open_context(
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let open = || {
+        if context_id.is_null() {
+            return Err(EINVAL);
+        }
         shared?
             .with(|inner| inner.state.engine.open_context())
             .ok_or(EBUSY)

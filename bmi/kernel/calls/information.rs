@@ -127,6 +127,9 @@ pub(crate) unsafe extern "C" fn bmi_get_info(
     // SAFETY: By the safety requirement.
     let shared = unsafe { shared(bmi) };
     let get = || -> Result<c_int> {
+        if parameter.is_null() {
+            return Err(EINVAL);
+        }
         match option {
             CHECK_MAXSIZE => shared.map(|_| LONGEST as c_int),
             GET_UNEXP_SIZE => {
@@ -159,16 +162,15 @@ pub(crate) unsafe extern "C" fn bmi_addr_lookup(
     // SAFETY: By the safety requirement.
     let text = unsafe { string(text) };
     let look_up = || -> Result<i64> {
+        if address.is_null() {
+            return Err(EINVAL);
+        }
         let text = text.and_then(|text| text.to_str().ok()).ok_or(EINVAL)?;
-        let address = PeerAddress::parse(text).ok_or(EINVAL)?;
+        let place = PeerAddress::parse(text).ok_or(EINVAL)?;
         shared?.with(|inner| {
             inner.state.make_room()?;
             let peer = inner.state.engine.add_peer().map_err(|_| ENOMEM)?;
-            inner
-                .state
-                .home
-                .connections
-                .set_address(peer, Some(address));
+            inner.state.home.connections.set_address(peer, Some(place));
             Ok(peer.0.raw() as i64)
         })
     };

@@ -48,6 +48,7 @@ static int wrong_opens(void)
 	SAME(PTR_ERR(bmi_open(adapter, "kdapl://host:1")), -EINVAL);
 	SAME(PTR_ERR(bmi_open(adapter, listen)), -EBUSY);
 	SAME(bmi_open_context(NULL, &at_client), -EINVAL);
+	SAME(bmi_open_context(client, NULL), -EINVAL);
 	bmi_close(NULL);
 	bmi_close_context(NULL, 0);
 	bmi_close_context(client, BMI_MAX_CONTEXTS);
@@ -135,9 +136,11 @@ static int wrong_information(void *memory)
 	SAME(bmi_set_info(client, to_server, 99, NULL), -EINVAL);
 	SAME(bmi_get_info(NULL, to_server, BMI_CHECK_MAXSIZE, &value), -EINVAL);
 	SAME(bmi_get_info(client, to_server, 99, &value), -EINVAL);
+	SAME(bmi_get_info(client, to_server, BMI_CHECK_MAXSIZE, NULL), -EINVAL);
 	SAME(bmi_get_info(client, to_server, BMI_CHECK_MAXSIZE, &value), 0);
 	SAME(value, SZ_512M);
 	SAME(bmi_addr_lookup(NULL, &to_client, listen), -EINVAL);
+	SAME(bmi_addr_lookup(client, NULL, listen), -EINVAL);
 	SAME(bmi_addr_lookup(client, &to_client, NULL), -EINVAL);
 	SAME(bmi_addr_lookup(client, &to_client, "tcp://10.0.0.1:1"), -EINVAL);
 	SAME(bmi_addr_rev_lookup(NULL, to_server, text, sizeof(text)), -EINVAL);

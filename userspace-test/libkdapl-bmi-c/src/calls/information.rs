@@ -99,6 +99,9 @@ extern "C" fn BMI_get_info(_address: i64, option: c_int, parameter: *mut c_void)
             BMI_GET_UNEXP_SIZE => library.bmi.unexpected_limit() as c_int,
             _ => return Err(ENOSYS),
         };
+        if parameter.is_null() {
+            return Err(EINVAL);
+        }
         // SAFETY: The program has room for an int.
         unsafe { store(parameter.cast(), 0, value) };
         Ok(0)

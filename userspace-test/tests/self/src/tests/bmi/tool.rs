@@ -22,6 +22,7 @@ tests! {
     left_at_the_end, 60, "kdapl-bmi reports the messages of a client that leaves before the last one";
     errors, 60, "kdapl-bmi says what is wrong with its arguments, its address and its peer";
     c_consumer, 120, "A C program makes each call of bmi.h, and gets the results that it documents";
+    c_arguments, 60, "Each call of bmi.h refuses wrong arguments with BMI's number, before and after the library is initialized, too";
     completions, 20, "kdapl-bmi prints completions for bash, zsh and fish, and the schema of its output";
 }
 
@@ -210,8 +211,16 @@ fn errors(context: &Context) -> Result<()> {
 
 fn c_consumer(context: &Context) -> Result<()> {
     // The server is a child of the client.
+    c_program(context, "bmi-consumer")
+}
+
+fn c_arguments(context: &Context) -> Result<()> {
+    c_program(context, "bmi-arguments")
+}
+
+fn c_program(context: &Context, name: &str) -> Result<()> {
     let place = std::net::SocketAddr::new(context.client.address, context.port() as u16);
-    let mut command = Command::new("bmi-consumer");
+    let mut command = Command::new(name);
     command.arg(format!("kdapl://{place}")).env("KDAPL_BMI_ADAPTER", &context.client.device);
     let output = context.client.inside(|| command.output())??;
     let errors = String::from_utf8_lossy(&output.stderr);
