@@ -27,6 +27,8 @@ pub(crate) enum Error {
     TimedOut,
     /// The peer made the connection, which has ended. Only the peer can make another one.
     NotConnected,
+    /// The RDMA device was removed.
+    DeviceLost,
 }
 
 impl Error {
@@ -44,6 +46,7 @@ impl Error {
             Self::Reset => 104,        // ECONNRESET
             Self::TimedOut => 110,     // ETIMEDOUT
             Self::NotConnected => 107, // ENOTCONN
+            Self::DeviceLost => 19,    // ENODEV
         }
     }
 

@@ -135,6 +135,8 @@ pub(crate) struct KernelHome {
     pub(crate) reports: KVVec<Report>,
     /// Places with waiters to wake, a bit for each.
     pub(crate) wakes: u32,
+    /// The device was removed.
+    pub(crate) is_lost: bool,
 }
 
 /// Message that no receive has taken.
@@ -169,6 +171,7 @@ impl KernelHome {
             stash: KVVec::new(),
             reports: KVVec::new(),
             wakes: 0,
+            is_lost: false,
         })
     }
 

@@ -247,6 +247,12 @@ impl Instance {
         evd.set_handler(move |event| handler.handle(event))?;
         let worker = shared.clone();
         endings.set_handler(move |_| worker.end_endpoints())?;
+        let watcher = shared.clone();
+        ia.async_evd().set_handler(move |event: Event| {
+            if event.is_catastrophic() {
+                watcher.with(|inner| inner.state.lose_device());
+            }
+        })?;
         let listener = match listen {
             Some(address) => Some(ia.listen(address.port(), &evd)?),
             None => None,

@@ -109,6 +109,9 @@ impl State {
         if self.is_closing(post.context) {
             return Err(EINVAL);
         }
+        if self.home.is_lost {
+            return Err(ENODEV);
+        }
         self.make_room()?;
         let mut held = Held::new(fragments, post.role != Role::Receive);
         held.prepare_early(&self.home.adapter, self.engine.unexpected_limit())?;
@@ -186,6 +189,17 @@ impl State {
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.engine.release(&mut Step::new(&mut self.home), peer);
         self.settle();
+    }
+
+    /// Ends what waits for the device, which was removed.
+    pub(crate) fn lose_device(&mut self) {
+        self.home.lose_device();
+        self.settle();
+    }
+
+    /// Returns whether the device was removed, and no result of a context will come.
+    pub(crate) fn expects_nothing(&self, context: u8) -> bool {
+        self.home.is_lost && self.posted.get(usize::from(context)) == Some(&0)
     }
 
     /// Ends the connection of a peer at once.

@@ -12,6 +12,7 @@
  *
  * The second command tests the server of the first, and fails if a byte is wrong.
  */
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/minmax.h>
 #include <linux/kthread.h>
@@ -142,7 +143,7 @@ static int serve(void *data)
 	bmi_error_code_t error;
 	bmi_op_id_t id;
 	void *client;
-	int count;
+	int count, taken;
 
 	while (!kthread_should_stop()) {
 		/* A request waits for the end of a slice at most. */
@@ -154,9 +155,13 @@ static int serve(void *data)
 			bmi_unexpected_free(message.buffer);
 			continue;
 		}
-		if (bmi_testcontext(server, 1, &id, &count, &error, NULL, &client, SLICE_MS,
-				    server_context) > 0)
+		taken = bmi_testcontext(server, 1, &id, &count, &error, NULL, &client, SLICE_MS,
+					server_context);
+		if (taken > 0)
 			step(server, client, error);
+		/* Nothing comes after the removal of the device. */
+		if (taken == -ENODEV)
+			msleep(SLICE_MS);
 	}
 	/* Their operations are over then. */
 	bmi_close_context(server, server_context);

@@ -12,7 +12,9 @@
  * threads shall handle. A child of fork() cannot use the library of its parent.
  *
  * Errors of every call: BMI_EDEVINIT before BMI_initialize(), BMI_EINVAL for a NULL pointer, an
- * unknown address, context or operation. BMI_EIO is an error of DAT that has no other number.
+ * unknown address, context or operation. BMI_EIO is an error of DAT that has no other number. After
+ * the removal of the RDMA device, operations fail with BMI_ENODEV, or BMI_ECONNRESET if the peer
+ * was faster. Posts, and tests without an operation, fail with BMI_ENODEV then.
  */
 #pragma once
 
@@ -243,7 +245,10 @@ int BMI_testcontext(int incount, bmi_op_id_t *out_id_array, int *outcount,
 /* Takes unexpected messages. */
 int BMI_testunexpected(int incount, int *outcount, struct BMI_unexpected_info *info_array,
 		       int max_idle_time_ms);
-/* Cancels an operation, which has to be tested for nevertheless. */
+/*
+ * Cancels an operation, which has to be tested for nevertheless. One that does not exist is taken
+ * for one that is over.
+ */
 int BMI_cancel(bmi_op_id_t id, bmi_context_id context_id);
 
 /*

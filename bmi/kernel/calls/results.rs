@@ -241,6 +241,9 @@ pub(crate) unsafe extern "C" fn bmi_testcontext(
                 unsafe { results.put(entry, 0, &done) };
                 entry += 1;
             }
+            if entry == 0 && inner.state.expects_nothing(context) {
+                return Some(Err(ENODEV));
+            }
             (entry > 0 || most == 0).then_some(Ok(entry))
         });
         taken?.unwrap_or(Ok(0))
@@ -325,9 +328,12 @@ pub(crate) unsafe extern "C" fn bmi_testunexpected(
                 unsafe { infos.add(entry).write(taken.into()) };
                 entry += 1;
             }
-            (entry > 0 || most == 0).then_some(entry)
+            if entry == 0 && inner.state.home.is_lost {
+                return Some(Err(ENODEV));
+            }
+            (entry > 0 || most == 0).then_some(Ok(entry))
         });
-        Ok(taken?.unwrap_or(0))
+        taken?.unwrap_or(Ok(0))
     };
     // SAFETY: By the safety requirement.
     unsafe { finish(take(), outcount) }

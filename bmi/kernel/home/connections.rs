@@ -4,7 +4,8 @@
 
 use super::{
     binds::REQUESTS,
-    KernelHome, //
+    KernelHome,
+    PLACES, //
 };
 use crate::{
     address::PeerAddress,
@@ -260,14 +261,36 @@ impl KernelHome {
         let address = self.connections.address(rail.peer).copied();
         let address = address.ok_or(Error::Unreachable)?;
         self.create_ep(rail)
-            .map_err(|error| match error.is_of_device() {
-                true => Error::Unreachable,
-                false => Error::NoMemory,
-            })?;
+            .map_err(|error| self.reason_of(error).unwrap_or(Error::NoMemory))?;
         let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
         let timeout = self.connections.timeout;
         let begun = ep.connect(&address.ip(), address.port(), timeout, &hello.encode());
-        begun.map_err(|_| Error::Unreachable)
+        begun.map_err(|error| self.reason_of(error).unwrap_or(Error::Unreachable))
+    }
+
+    /// Returns the error of operations after a call of DAT that the device has refused.
+    fn reason_of(&self, error: kdat::Error) -> Option<Error> {
+        error.is_of_device().then(|| match self.device_is_gone() {
+            true => Error::DeviceLost,
+            false => Error::Unreachable,
+        })
+    }
+
+    /// Returns whether the device was removed. The events of its connections come before the one
+    /// that says so, thus this asks by a call that needs the device.
+    fn device_is_gone(&self) -> bool {
+        let needs_device = || self.adapter.pz.buffer(1);
+        self.is_lost || needs_device().is_err_and(|error| error.is_of_device())
+    }
+
+    /// Notes that the device was removed. Wakes all waiters, and fails the connects that wait for
+    /// an Endpoint. Connections end by events of their own.
+    pub(crate) fn lose_device(&mut self) {
+        self.is_lost = true;
+        self.wakes = (1 << PLACES) - 1;
+        while let Some((rail, ..)) = self.connections.postponed.pop() {
+            self.close_rail(rail, Some(Error::DeviceLost));
+        }
     }
 
     pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -305,6 +328,11 @@ impl KernelHome {
                 let mut data = [0; PRIVATE_DATA];
                 let length = self.private_data(rail, &mut data);
                 Some(reason_of(data.get(..length).unwrap_or(&[])))
+            }
+            Connection::Broken | Connection::NonPeerRejected | Connection::AcceptFailed
+                if self.device_is_gone() =>
+            {
+                Some(Error::DeviceLost)
             }
             Connection::NonPeerRejected => Some(Error::Refused),
             Connection::Unreachable => Some(Error::Unreachable),

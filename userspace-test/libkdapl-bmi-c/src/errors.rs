@@ -43,6 +43,7 @@ pub fn of_failure(failure: Failure) -> i32 {
         Failure::TimedOut => ETIMEDOUT,
         // BMI has no ENOTCONN.
         Failure::NotConnected => EPIPE,
+        Failure::DeviceLost => ENODEV,
     }
 }
 

@@ -117,7 +117,8 @@ impl Context {
     ///
     /// # Errors
     /// [`Failure::NotConnected`] if only the peer can connect; [`Failure::TooLong`] above
-    /// [`LONGEST`](crate::LONGEST); [`Error::Dat`] if memory for RDMA cannot be registered.
+    /// [`LONGEST`](crate::LONGEST); [`Failure::DeviceLost`] after the removal of the device;
+    /// [`Error::Dat`] if memory for RDMA cannot be registered.
     pub fn send(&self, to: &Peer, tag: i32, parts: &[Part], user: u64) -> Result<Op> {
         self.post(Role::Send, to, tag, (parts, user))
     }
@@ -164,6 +165,7 @@ impl Context {
     /// (`None`: no limit). Returns nothing if there is none.
     ///
     /// # Errors
+    /// [`Failure::DeviceLost`] if the device was removed and the context has no operation;
     /// [`Error::Dat`] if events can no longer be taken.
     pub fn wait(&self, most: usize, timeout: Option<Duration>) -> Result<Vec<Completion>> {
         if most == 0 {
@@ -178,9 +180,13 @@ impl Context {
                     None => break,
                 }
             }
-            (!taken.is_empty()).then_some(taken)
+            match taken.is_empty() {
+                true if state.expects_nothing(number) => Some(Err(Failure::DeviceLost)),
+                true => None,
+                false => Some(Ok(taken)),
+            }
         });
-        Ok(first?.unwrap_or_default())
+        Ok(first?.transpose()?.unwrap_or_default())
     }
 
     /// Takes the result of an operation, for which it waits until the time-out. Returns `None` also

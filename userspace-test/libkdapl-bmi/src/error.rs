@@ -66,6 +66,8 @@ failures! {
     TimedOut = "the peer does not answer";
     /// The peer made the connection, which has ended. Only the peer can make another one.
     NotConnected = "the connection has ended, and only the peer can make another one";
+    /// The RDMA device was removed. An instance does not use a device that comes back.
+    DeviceLost = "the RDMA device was removed: open another instance when there is one again";
 }
 
 impl std::error::Error for Failure {}

@@ -130,6 +130,8 @@ pub(crate) struct DatHome {
     pub(crate) reports: VecDeque<Report>,
     /// Places with waiters to wake, a bit for each: the contexts, and unexpected messages.
     pub(crate) wakes: u32,
+    /// The device was removed.
+    pub(crate) is_lost: bool,
 }
 
 impl DatHome {
@@ -151,6 +153,7 @@ impl DatHome {
             message: Arc::default(),
             reports: VecDeque::new(),
             wakes: 0,
+            is_lost: false,
         })
     }
 

@@ -130,7 +130,8 @@ impl Bmi {
     /// (`None`: no limit).
     ///
     /// # Errors
-    /// [`Error::Dat`] if events can no longer be taken.
+    /// [`Failure::DeviceLost`] if the device was removed; [`Error::Dat`] if events can no longer be
+    /// taken.
     pub fn wait_unexpected(
         &self,
         most: usize,
@@ -149,9 +150,13 @@ impl Bmi {
                 let peer = Arc::new(Reference { shared: shared.clone(), id: message.peer });
                 taken.push(Unexpected { peer: Peer(peer), tag: message.tag, bytes });
             }
-            (!taken.is_empty()).then_some(taken)
+            match taken.is_empty() {
+                true if state.home.is_lost => Some(Err(Failure::DeviceLost)),
+                true => None,
+                false => Some(Ok(taken)),
+            }
         });
-        Ok(taken?.unwrap_or_default())
+        Ok(taken?.transpose()?.unwrap_or_default())
     }
 
     /// Returns the number of bytes that an unexpected message may have.

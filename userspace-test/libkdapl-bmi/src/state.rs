@@ -6,10 +6,11 @@ use crate::bmi::engine::{
     MAX_CONTEXTS,
 };
 use crate::context::Completion;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::home::{DatHome, EpTask, Parts, Report};
 use crate::options::{milliseconds, Options};
 use crate::wait::UNEXPECTED_PLACE;
+use libkdapl::{AsyncEvent, Event};
 use std::time::Instant;
 
 /// Buckets for matching. The number stays, so it is that of a busy server.
@@ -78,6 +79,10 @@ impl State {
 
     /// Posts an operation. It may be complete on return.
     pub(crate) fn post(&mut self, post: Post, parts: Parts, sends: bool) -> Result<OpId> {
+        if self.home.is_lost {
+            return Err(Failure::DeviceLost.into());
+        }
+        self.engine.check(&Post { length: parts.length() as u64, ..post })?;
         self.make_room();
         let limit = self.engine.unexpected_limit();
         let held = self.home.hold(parts, sends, limit)?;
@@ -211,6 +216,21 @@ impl State {
         (self.ticked + TICK).saturating_sub(self.now())
     }
 
+    /// Takes the asynchronous events. Most concern an Endpoint whose connection reports its end,
+    /// too.
+    fn take_async_events(&mut self) {
+        while let Ok((event, _)) = self.home.adapter.ia.async_evd().dequeue() {
+            if matches!(event, Event::Async { event: AsyncEvent::IaCatastrophic, .. }) {
+                self.home.lose_device();
+            }
+        }
+    }
+
+    /// Returns whether the device was removed, and no result of a context will come.
+    pub(crate) fn expects_nothing(&self, context: u8) -> bool {
+        self.home.is_lost && self.posted[usize::from(context)] == 0
+    }
+
     /// Lets time pass.
     pub(crate) fn tick(&mut self) {
         let now = self.now();
@@ -218,6 +238,7 @@ impl State {
             return;
         }
         self.ticked = now;
+        self.take_async_events();
         self.home.tick_postponed();
         self.engine.tick(&mut self.home, now);
         self.settle();

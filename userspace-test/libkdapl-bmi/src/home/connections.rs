@@ -7,7 +7,7 @@ use crate::bmi::engine::{
     reason_of, rejection, EndsEndpoints, Error, Hello, PeerId, RailId, Shortage,
 };
 use crate::options::Options;
-use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle, Subtype};
+use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle, Subtype, Type};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -198,10 +198,8 @@ impl DatHome {
     fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
         let address = self.connections.addresses.get(&rail.peer).copied();
         let address = address.ok_or(Error::Unreachable)?;
-        let ep = self.create_ep(rail).map_err(|error| match error.subtype() {
-            Some(Subtype::RESOURCE_DEVICE) => Error::Unreachable,
-            _ => Error::NoMemory,
-        })?;
+        let created = self.create_ep(rail);
+        let ep = created.map_err(|error| self.reason_of(&error).unwrap_or(Error::NoMemory))?;
         let private_data = hello.encode();
         let options = ConnectOptions {
             timeout: Some(self.connections.timeout),
@@ -209,7 +207,32 @@ impl DatHome {
             ..Default::default()
         };
         let connecting = ep.connect_with(address, address.port().into(), &options);
-        connecting.map_err(|_| Error::Unreachable)
+        connecting.map_err(|error| self.reason_of(&error).unwrap_or(Error::Unreachable))
+    }
+
+    /// Returns the error of operations after a call of DAT that the device has refused.
+    fn reason_of(&self, error: &libkdapl::Error) -> Option<Error> {
+        is_of_device(error).then(|| match self.device_is_gone() {
+            true => Error::DeviceLost,
+            false => Error::Unreachable,
+        })
+    }
+
+    /// Returns whether the device was removed. The events of its connections come before the one
+    /// that says so, thus this asks by a call that needs the device.
+    fn device_is_gone(&self) -> bool {
+        let needs_device = || self.adapter.ia.create_pz();
+        self.is_lost || needs_device().is_err_and(|error| is_of_device(&error))
+    }
+
+    /// Notes that the device was removed. Wakes all waiters, and fails the connects that wait for
+    /// an Endpoint. Connections end by events of their own.
+    pub(crate) fn lose_device(&mut self) {
+        self.is_lost = true;
+        self.wakes = u32::MAX;
+        while let Some((rail, ..)) = self.connections.postponed.pop_back() {
+            self.close_rail(rail, Some(Error::DeviceLost));
+        }
     }
 
     pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -248,6 +271,13 @@ impl DatHome {
             ConnectionEvent::PeerRejected => {
                 Some(reason_of(&ep.private_data().unwrap_or_default()))
             }
+            ConnectionEvent::Broken
+            | ConnectionEvent::NonPeerRejected
+            | ConnectionEvent::AcceptCompletionError
+                if self.device_is_gone() =>
+            {
+                Some(Error::DeviceLost)
+            }
             event => reason(event),
         };
         self.close_rail(rail, reason);
@@ -262,6 +292,12 @@ impl DatHome {
         }
         was_freed
     }
+}
+
+/// Returns whether a call has failed because the device was removed, or lacks a resource.
+fn is_of_device(error: &libkdapl::Error) -> bool {
+    error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
+        && error.subtype() == Some(Subtype::RESOURCE_DEVICE)
 }
 
 /// Returns the error of operations after an event.

@@ -116,6 +116,7 @@ fn the_numbers_of_errors() {
         (Error::Reset, libc::ECONNRESET),
         (Error::TimedOut, libc::ETIMEDOUT),
         (Error::NotConnected, libc::ENOTCONN),
+        (Error::DeviceLost, libc::ENODEV),
     ];
     for (error, number) in numbers {
         assert_eq!(error.errno(), number);

@@ -6,6 +6,7 @@ pub mod hostile;
 pub mod kernel;
 pub mod leaving;
 pub mod receives;
+pub mod removal;
 pub mod scale;
 pub mod tool;
 

@@ -21,7 +21,7 @@ tests! {
 }
 
 /// Private data of a peer whose messages may be long.
-fn hello() -> Vec<u8> {
+pub fn hello() -> Vec<u8> {
     let mut bytes = b"KBMI".to_vec();
     bytes.extend([1, 48, 1, 0]);
     bytes.extend(1_u32.to_le_bytes());
@@ -34,14 +34,13 @@ fn hello() -> Vec<u8> {
     bytes
 }
 
-/// Connects to the server. Returns the event, and the end.
-fn connect(context: &Context, sides: &Sides, hello: &[u8]) -> Result<(ConnectionEvent, End)> {
+/// Connects to a server. Returns the event, and the end, which has eight receives.
+pub fn connect(context: &Context, address: &str, hello: &[u8]) -> Result<(ConnectionEvent, End)> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     for slot in 0..8 {
         end.ep.post_recv(&[end.lmr.segment(slot * 256, 256)], 0, CompletionFlags::default())?;
     }
-    let address = sides.server.bmi.address().unwrap_or_default();
     let port: u16 = address.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
     end.ep.connect(context.server_address(), port.into(), Some(context.patience()), hello)?;
     match context.next(&end.connect)? {
@@ -51,9 +50,20 @@ fn connect(context: &Context, sides: &Sides, hello: &[u8]) -> Result<(Connection
 }
 
 fn private_data(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let sides = Sides::open(context, &Options::default())?;
     let back = sides.greet()?;
+    rejects_private_data(context, &sides.server.bmi.address().unwrap_or_default(), || {
+        transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 1000)
+    })
+}
+
+/// Checks that a server refuses requests with malformed private data, and works then.
+pub fn rejects_private_data(
+    context: &Context,
+    address: &str,
+    works: impl Fn() -> Result<()>,
+) -> Result<()> {
+    context.rejects_arrive()?;
     let mut other_version = hello();
     other_version[4] = 2;
     let mut no_window = hello();
@@ -72,14 +82,14 @@ fn private_data(context: &Context) -> Result<()> {
         unknown_rail,
     ];
     for private_data in cases {
-        let (event, end) = connect(context, &sides, &private_data)?;
+        let (event, end) = connect(context, address, &private_data)?;
         same("answer", event, ConnectionEvent::PeerRejected)
             .with_context(|| format!("{private_data:02x?}"))?;
         let reason = end.ep.private_data()?;
         ensure!(reason.starts_with(b"KBMI\x01"), "the rejection has {reason:02x?}");
-        transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), 1000)?;
+        works()?;
     }
-    let (event, _) = connect(context, &sides, &hello())?;
+    let (event, _) = connect(context, address, &hello())?;
     same("answer to a valid request", event, ConnectionEvent::Established)
 }
 
@@ -104,7 +114,7 @@ fn other_version(context: &Context) -> Result<()> {
 }
 
 /// Returns a header.
-fn header(kind: u8, length: u64) -> Vec<u8> {
+pub fn header(kind: u8, length: u64) -> Vec<u8> {
     let mut bytes = vec![0; 48];
     bytes[0] = kind;
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
@@ -114,6 +124,18 @@ fn header(kind: u8, length: u64) -> Vec<u8> {
 fn messages(context: &Context) -> Result<()> {
     let sides = Sides::open(context, &Options::default())?;
     let back = sides.greet()?;
+    ends_after_malformed(context, &sides.server.bmi.address().unwrap_or_default(), || {
+        let length = long(context, 100_000);
+        transfer(context, (&sides.client, &sides.peer), (&sides.server, &back), length)
+    })
+}
+
+/// Checks that a server ends the connection of a peer with a malformed message, and works then.
+pub fn ends_after_malformed(
+    context: &Context,
+    address: &str,
+    works: impl Fn() -> Result<()>,
+) -> Result<()> {
     let mut late = header(8, 0);
     late[8..12].copy_from_slice(&99_u32.to_le_bytes());
     let mut rich = header(8, 0);
@@ -136,24 +158,26 @@ fn messages(context: &Context) -> Result<()> {
         described,
     ];
     for message in cases {
-        let (event, end) = connect(context, &sides, &hello())?;
+        let (event, end) = connect(context, address, &hello())?;
         same("answer", event, ConnectionEvent::Established)?;
-        end.lmr.buffer().write(4096, &message);
-        end.ep.post_send(&[end.lmr.segment(4096, message.len())], 1, CompletionFlags::default())?;
+        send(&end, &message)?;
         let ended = ended(context, &end)?;
-        same("end", context.ends_of_traffic().contains(&ended), true)?;
-        transfer(
-            context,
-            (&sides.client, &sides.peer),
-            (&sides.server, &back),
-            long(context, 100_000),
-        )?;
+        same("end", context.ends_of_traffic().contains(&ended), true)
+            .with_context(|| format!("{message:02x?}"))?;
+        works()?;
     }
     Ok(())
 }
 
+/// Sends a message, whose bytes may change afterwards only when it was answered.
+pub fn send(end: &End, message: &[u8]) -> Result<()> {
+    end.lmr.buffer().write(4096, message);
+    let segment = [end.lmr.segment(4096, message.len())];
+    Ok(end.ep.post_send(&segment, 1, CompletionFlags::default())?)
+}
+
 /// Returns the event that ends a connection.
-fn ended(context: &Context, end: &End) -> Result<ConnectionEvent> {
+pub fn ended(context: &Context, end: &End) -> Result<ConnectionEvent> {
     loop {
         if let Event::Connection { event, .. } = context.next(&end.connect)? {
             return Ok(event);

@@ -2,20 +2,27 @@
 //! BMI in the kernel, by the server and the client of `docs/samples/kdapl_bmi_echo.c`: with each
 //! other, and with this process.
 
+pub mod peers;
+
+use super::super::faults::inject;
 use super::super::kernel::{device, Loaded};
 use super::super::tests;
 use super::{address, bytes, long, long_messages_arrive, Side};
 use crate::context::Context;
 use crate::expect::{fails_saying, same};
+use crate::harness::skip;
 use crate::machine::count_of;
 use crate::trace::Recording;
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl_bmi::{Failure, Options, Peer};
 use std::collections::{HashMap, HashSet};
+use std::fs;
 
 tests! {
     #[Transport]
     with_itself, 120, "kdapl_bmi.ko moves messages of 1 byte to 100 KB between two instances";
+    #[Transport]
+    link_local, 60, "kdapl_bmi.ko moves messages between link-local addresses of IPv6";
     #[Long, Transport]
     up_to_4_mib, 120, "kdapl_bmi.ko moves messages of up to 4 MiB, whose memory is not contiguous";
     #[Transport]
@@ -28,6 +35,11 @@ tests! {
     nobody_listens, 60, "kdapl_bmi.ko fails with ECONNREFUSED if nobody listens";
     #[Long, Transport]
     calls, 120, "The calls of kdapl_bmi.ko refuse wrong arguments, and move lists of 1,100 fragments and 16 MiB";
+    #[Transport]
+    reconnects, 60, "kdapl_bmi.ko connects again after a consumer has ended its connection, and keeps its address";
+    #[Transport]
+    faults, 300, "kdapl_bmi.ko survives each failed allocation of each of its calls";
+    fault_rows, 10, "The table of BMI's calls that are tried with failing allocations has a row for every exported call";
     unloads, 60, "kdapl_bmi.ko ends with messages in flight";
     #[Transport]
     frees_elsewhere, 120, "kdapl_bmi.ko frees Endpoints of peers that leave in another work item than that of the messages";
@@ -90,6 +102,32 @@ fn between_instances(context: &Context, lengths: &[usize]) -> Result<()> {
 
 fn with_itself(context: &Context) -> Result<()> {
     between_instances(context, &[1, 4096, 16_336, 16_337, 100_001])
+}
+
+/// Returns the link-local address of a network device, as the kernel's consumers write it.
+fn link_local_of(netdev: &str) -> Result<Option<String>> {
+    for line in fs::read_to_string("/proc/net/if_inet6")?.lines() {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [bits, index, _, _, _, name] = fields[..] else { bail!("a line of if_inet6: {line}") };
+        let address = std::net::Ipv6Addr::from(u128::from_str_radix(bits, 16)?);
+        if name == netdev && address.is_unicast_link_local() {
+            return Ok(Some(format!("{address}%{}", u32::from_str_radix(index, 16)?)));
+        }
+    }
+    Ok(None)
+}
+
+fn link_local(context: &Context) -> Result<()> {
+    let bmi = load_bmi(context)?;
+    let Some(address) = link_local_of(&context.client.netdev)? else {
+        return skip(format!("{} has no link-local address", context.client.netdev));
+    };
+    for length in [1, long(context, 100_001)] {
+        let place = format!("kdapl://[{address}]:{}", context.port());
+        let parameters = format!("listen={place} peer={place} length={length} rounds=3");
+        load(context, &parameters)?.unload().with_context(|| parameters)?;
+    }
+    bmi.unload()
 }
 
 fn up_to_4_mib(context: &Context) -> Result<()> {
@@ -205,6 +243,38 @@ fn calls(context: &Context) -> Result<()> {
     let parameters = format!("adapter={} listen={}", device(context)?, address(context));
     Loaded::new("kdapl_bmi_calls", &parameters)?.unload()?;
     bmi.unload()
+}
+
+fn reconnects(context: &Context) -> Result<()> {
+    let bmi = load_bmi(context)?;
+    let parameters = format!("adapter={} listen={}", device(context)?, address(context));
+    Loaded::new("kdapl_bmi_ends", &parameters)?.unload()?;
+    bmi.unload()
+}
+
+fn faults(context: &Context) -> Result<()> {
+    inject::set_up_for(context)?;
+    let bmi = load_bmi(context)?;
+    let parameters = format!("adapter={} listen={}", device(context)?, address(context));
+    Loaded::new("kdapl_bmi_faults", &parameters)?.unload()?;
+    bmi.unload()
+}
+
+/// Exports of the module.
+const EXPORTS: &str = include_str!("../../../../../../bmi/kernel/glue.c");
+/// Rows of the module that makes each call with failing allocations.
+const ROWS: &str = include_str!("../../../../kernel/bmi_faults.c");
+
+fn fault_rows(_context: &Context) -> Result<()> {
+    let exports = EXPORTS.lines().filter_map(|line| line.strip_prefix("EXPORT_SYMBOL_NS_GPL("));
+    let names: Vec<_> = exports.filter_map(|line| line.split(',').next()).collect();
+    ensure!(names.len() > 15, "the exports are not found: {names:?}");
+    // It allocates nothing, and ends a row of its own.
+    let tried =
+        |name: &&str| ROWS.contains(&format!("{{ \"{name}")) || *name == "bmi_unexpected_free";
+    let missing: Vec<_> = names.iter().filter(|name| !tried(name)).collect();
+    ensure!(missing.is_empty(), "without a row in bmi_faults.c: {missing:?}");
+    Ok(())
 }
 
 fn unloads(context: &Context) -> Result<()> {
