@@ -13,8 +13,8 @@
  *
  * Errors of every call: BMI_EDEVINIT before BMI_initialize(), BMI_EINVAL for a NULL pointer, an
  * unknown address, context or operation. BMI_EIO is an error of DAT that has no other number. After
- * the removal of the RDMA device, operations fail with BMI_ENODEV, or BMI_ECONNRESET if the peer
- * was faster. Posts, and tests without an operation, fail with BMI_ENODEV then.
+ * the removal of the RDMA device, operations fail with BMI_ENODEV or BMI_ECONNRESET. Posts, and
+ * tests without an operation, fail with BMI_ENODEV then.
  */
 #pragma once
 

@@ -14,9 +14,9 @@
  * Errors of every call: -EINVAL for a NULL instance, an unknown address, context or operation.
  *
  * When the RDMA device is removed, operations in progress fail: with -ENODEV, or -ECONNRESET if the
- * peer was faster. Posts, bmi_testunexpected(), and bmi_testcontext() for a context without
- * operations return -ENODEV from then on. An instance does not use a device that comes back: close
- * it, and open another one.
+ * end of a request or of the peer comes first. Posts, bmi_testunexpected(), and bmi_testcontext()
+ * for a context without operations return -ENODEV from then on. An instance does not use a device
+ * that comes back: close it, and open another one.
  */
 #ifndef _RDMA_KDAPL_BMI_H
 #define _RDMA_KDAPL_BMI_H

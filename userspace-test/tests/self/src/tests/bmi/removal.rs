@@ -14,8 +14,10 @@ use std::fs;
 use std::time::Duration;
 
 tests! {
+    #[Hosts]
     under_transfers, 120,
         "After the removal of the device, operations, posts and waits of BMI fail, and hang nothing";
+    #[Hosts]
     under_connects, 120, "The removal of the device ends connects of BMI that wait for an Endpoint";
     #[Transport]
     kernel, 120,
@@ -30,12 +32,20 @@ fn lost<T: Debug>(result: libkdapl_bmi::Result<T>) -> Result<()> {
     }
 }
 
-/// Checks that an operation has failed because the device was removed. Both sides may be on one
-/// device. Then the peer may be removed a little earlier, and end the connection.
-fn ended(context: &Context, done: &Completion) -> Result<()> {
+/// Removes the devices, that of the client first.
+fn delete(context: &Context, guard: &DeviceGuard) -> Result<()> {
+    guard.delete_of(&context.client)?;
+    match context.hosts().len() {
+        1 => Ok(()),
+        _ => guard.delete_of(&context.server),
+    }
+}
+
+/// Checks that an operation has failed because its connection has ended with the device. The end
+/// of a request, or of the peer, may come before that of the device.
+fn ended(done: &Completion) -> Result<()> {
     match done.result {
-        Err(Failure::DeviceLost) => Ok(()),
-        Err(Failure::Reset) if context.hosts().len() == 1 => Ok(()),
+        Err(Failure::DeviceLost | Failure::Reset) => Ok(()),
         other => bail!("an operation during the removal: {other:?}"),
     }
 }
@@ -89,11 +99,11 @@ fn remove(context: &Context, guard: &DeviceGuard, sides: &Sides, back: &Peer) ->
             until_failure(length, there, (server, back))
         });
         std::thread::sleep(context.scaled(Duration::from_millis(30)));
-        guard.delete()?;
+        delete(context, guard)?;
         let moved = moved.join().expect("the thread panics")?;
-        moved.iter().try_for_each(|done| ended(context, done)).context("amid a transfer")?;
+        moved.iter().try_for_each(|done| ended(done)).context("amid a transfer")?;
         for (side, op) in ops {
-            ended(context, &side.result(op)?)?;
+            ended(&side.result(op)?)?;
         }
         lost(unexpected.join().expect("the thread panics")).context("unexpected messages")?;
         lost(nothing.join().expect("the thread panics")).context("a context without operations")
@@ -146,7 +156,7 @@ fn under_connects(context: &Context) -> Result<()> {
     let peer = client.bmi.lookup(&format!("kdapl://{place}"))?;
     let receive = client.context.receive(&peer, 1, &[], 0)?;
     let request = listener.request(context)?;
-    guard.delete()?;
+    delete(context, &guard)?;
     let done = client.result(receive)?.result;
     match done {
         Err(Failure::DeviceLost) => {}
