@@ -81,7 +81,7 @@ static int allocate(void)
 	return allocated ? 0 : -ENOMEM;
 }
 
-static int free(void)
+static int free_memory(void)
 {
 	return bmi_memfree(client, allocated);
 }
@@ -274,8 +274,8 @@ static const struct row {
 	{ "bmi_close", open, close, none },
 	{ "bmi_open_context", none, open_context, close_context },
 	{ "bmi_close_context", open_context, close_context, none },
-	{ "bmi_memalloc", none, allocate, free },
-	{ "bmi_memfree", allocate, free, none },
+	{ "bmi_memalloc", none, allocate, free_memory },
+	{ "bmi_memfree", allocate, free_memory, none },
 	{ "bmi_addr_lookup", none, look_up, forget },
 	{ "bmi_addr_rev_lookup", none, look_up_again, none },
 	{ "bmi_get_info", none, get_info, none },

@@ -101,7 +101,7 @@ fn remove(context: &Context, guard: &DeviceGuard, sides: &Sides, back: &Peer) ->
         std::thread::sleep(context.scaled(Duration::from_millis(30)));
         delete(context, guard)?;
         let moved = moved.join().expect("the thread panics")?;
-        moved.iter().try_for_each(|done| ended(done)).context("amid a transfer")?;
+        moved.iter().try_for_each(ended).context("amid a transfer")?;
         for (side, op) in ops {
             ended(&side.result(op)?)?;
         }
