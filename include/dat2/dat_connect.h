@@ -26,7 +26,7 @@
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG4): @timeout is 0
  * * DAT_INVALID_PARAMETER (DAT_INVALID_ARG5): @private_data_size is out of range
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_MALFORMED): neither an IPv4 nor an IPv6 address, or
- *   one that no single host has: unspecified, multicast or broadcast
+ *   one that no single host has: unspecified, multicast or 255.255.255.255
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNSUPPORTED): the IA has no address of this family
  * * DAT_INVALID_ADDRESS (DAT_INVALID_ADDRESS_UNREACHABLE): there is no route, or the address is a
  *   loopback address

@@ -32,6 +32,11 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
+/// Fields of `DAT_EP_PARAM` that a query may ask for: those of DAT, and extensions.
+const FIELDS: u64 = bindings::DAT_EP_FIELD_ALL as u64
+    | bindings::KDAPL_EP_FIELD_PEER_TIMEOUT as u64
+    | bindings::KDAPL_EP_FIELD_KEEPALIVE as u64;
+
 /// Converts EP attributes from their C form.
 ///
 /// # Errors
@@ -164,7 +169,7 @@ export! {
     /// `dat_ep_query`.
     fn dat_ep_query(ep: KernelHandle, mask: u64, result: Out<bindings::DAT_EP_PARAM>) {
         result.needed(Arg::Param)?;
-        if mask & !u64::from(bindings::DAT_EP_FIELD_ALL) != 0 {
+        if mask & !FIELDS != 0 {
             return Err(DatError::Invalid(Arg::Mask));
         }
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;

@@ -97,9 +97,9 @@ impl SockAddr {
     }
 
     /// Checks whether a host can have the address: it is neither unspecified nor one of several
-    /// hosts.
+    /// hosts. That of all hosts of a subnet is not recognised.
     pub(crate) fn is_of_one_host(&self) -> bool {
-        self.ip().is_some_and(|ip| match ip {
+        self.ip().is_some_and(|ip| match ip.to_canonical() {
             IpAddr::V4(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast()),
             IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast()),
         })
@@ -107,7 +107,7 @@ impl SockAddr {
 
     /// Checks whether only the host itself can reach the address.
     pub(crate) fn is_loopback(&self) -> bool {
-        self.ip().is_some_and(|ip| ip.is_loopback())
+        self.ip().is_some_and(|ip| ip.to_canonical().is_loopback())
     }
 
     /// Returns the network device that an IPv6 address names, or 0.

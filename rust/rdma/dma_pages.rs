@@ -56,6 +56,8 @@ pub(crate) struct DmaPages {
     mapped: u32,
     /// The device writes to the pages that are mapped.
     is_written: bool,
+    /// The kernel and the device access the pages that are mapped in turn without further calls.
+    is_shared: bool,
     segments: u32,
     first: u64,
     bytes: u64,
@@ -83,6 +85,7 @@ impl DmaPages {
             capacity,
             mapped: 0,
             is_written: false,
+            is_shared: true,
             segments: 0,
             first: 0,
             bytes: 0,
@@ -135,17 +138,16 @@ impl DmaPages {
         }
         // INVARIANT: The entries were just mapped.
         (self.mapped, self.segments, self.is_written) = (count, segments, write);
+        let device = self.pd.device().as_ptr();
+        // SAFETY: By the type invariant the list has so many DMA segments of this device.
+        self.is_shared = unsafe { bindings::kdapl_helper_sg_is_shared(device, list, segments) };
         Ok(())
     }
 
     /// Returns whether the kernel and the device access the memory in turn without further calls.
     /// Otherwise the device may have a copy, which is made and written back with the mapping.
-    ///
-    /// Context: any.
     pub(crate) fn is_shared(&self) -> bool {
-        let (device, list) = (self.pd.device().as_ptr(), self.list.as_ptr());
-        // SAFETY: By the type invariant the list has so many DMA segments of this device.
-        unsafe { bindings::kdapl_helper_sg_is_shared(device, list, self.segments) }
+        self.is_shared
     }
 
     /// Returns the address of the first byte of the pages that are mapped, as the kernel knows it.

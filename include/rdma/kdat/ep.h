@@ -177,7 +177,7 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HA
 /**
  * dat_ep_query() - query the parameters of an EP
  * @ep: EP
- * @mask: a mask of DAT_EP_FIELD_*; all parameters are returned
+ * @mask: a mask of DAT_EP_FIELD_* and KDAPL_EP_FIELD_*; all parameters are returned
  * @param: out: parameters
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER (argument 2) for another bit in

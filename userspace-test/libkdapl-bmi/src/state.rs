@@ -85,7 +85,8 @@ impl State {
         self.engine.check(&Post { length: parts.length() as u64, ..post })?;
         self.make_room();
         let limit = self.engine.unexpected_limit();
-        let held = self.home.hold(parts, sends, limit)?;
+        let held = self.home.hold(parts, sends, limit);
+        let held = held.map_err(|error| self.home.post_error(error))?;
         let post = Post { length: held.parts.length() as u64, fragments: held.fragments(), ..post };
         let id = match self.engine.post(post) {
             Ok(id) => id,

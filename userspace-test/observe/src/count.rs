@@ -12,7 +12,7 @@ const TRACING: &str = "/sys/kernel/tracing";
 pub const ALLOCATIONS: &[&str] = &["kmem/kmalloc", "kmem/kmem_cache_alloc", "kmem/mm_page_alloc"];
 
 /// Maximum number of different stacks in a histogram.
-const STACKS: u32 = 8192;
+const STACKS: u32 = 32_768;
 
 /// Counts, during its lifetime, how often tracepoints are hit with a module's code on the stack.
 pub struct Stacks {

@@ -171,7 +171,7 @@ static int keepalive(void)
 	param.ep_attr.peer_timeout_ms = 1;
 	param.ep_attr.keepalive_ms = KDAPL_KEEPALIVE_MAX;
 	OK(dat_ep_modify(ep, KDAPL_EP_FIELD_KEEPALIVE, &param));
-	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+	OK(dat_ep_query(ep, KDAPL_EP_FIELD_KEEPALIVE, &param));
 	SAME(param.ep_attr.keepalive_ms, KDAPL_KEEPALIVE_MAX);
 	SAME(param.ep_attr.peer_timeout_ms, 5000);
 	param.ep_attr.keepalive_ms = 1;

@@ -136,8 +136,7 @@ static int wait_unexpected(void *data)
 	struct waiter *it = data;
 
 	it->result = bmi_testunexpected(server, 1, NULL, &info, PATIENCE_MS);
-	complete(&it->over);
-	return 0;
+	kthread_complete_and_exit(&it->over, 0);
 }
 
 static bmi_context_id empty;
@@ -148,11 +147,11 @@ static int wait_context(void *data)
 	bmi_op_id_t id;
 
 	it->result = bmi_testcontext(server, 1, &id, NULL, NULL, NULL, NULL, PATIENCE_MS, empty);
-	complete(&it->over);
-	return 0;
+	kthread_complete_and_exit(&it->over, 0);
 }
 
 static struct waiter waiters[2];
+static int started;
 
 static int start_waiters(void)
 {
@@ -162,8 +161,16 @@ static int start_waiters(void)
 	for (int i = 0; i < ARRAY_SIZE(waiters); i++) {
 		init_completion(&waiters[i].over);
 		TRY(PTR_ERR_OR_ZERO(kthread_run(waits[i], &waiters[i], "kdapl_bmi_ends")));
+		started++;
 	}
 	return 0;
+}
+
+/* Waits for the ends of the waiters: by the removal, or by their time-outs. */
+static void join_waiters(void)
+{
+	while (started)
+		wait_for_completion(&waiters[--started].over);
 }
 
 /* Both sides are on the device, and one of them may be removed a little earlier. */
@@ -208,10 +215,9 @@ static int removal(void)
 	SAME(is_end(error_of(client, 0, send, at_client)), 1);
 	SAME(is_end(error_of(client, 0, recv, at_client)), 1);
 	SAME(is_end(error_of(server, 0, theirs, at_server)), 1);
-	for (int i = 0; i < ARRAY_SIZE(waiters); i++) {
-		wait_for_completion(&waiters[i].over);
+	join_waiters();
+	for (int i = 0; i < ARRAY_SIZE(waiters); i++)
 		SAME(waiters[i].result, -ENODEV);
-	}
 	return all_is_refused();
 }
 
@@ -223,6 +229,7 @@ static int run(void)
 	in = bmi_memalloc(server, LENGTH);
 	if (out && in)
 		ret = strcmp(scene, "removal") ? reconnect() : removal();
+	join_waiters();
 	/* Nothing uses the memory after this. */
 	bmi_close_context(client, at_client);
 	bmi_close_context(server, at_server);
@@ -233,18 +240,19 @@ static int __init kdapl_bmi_ends_init(void)
 {
 	int ret;
 
-	server = bmi_open(adapter, listen);
-	if (IS_ERR(server))
-		return PTR_ERR(server);
+	/* The device is taken first from the client, which does not connect again then. */
 	client = bmi_open(adapter, NULL);
-	ret = PTR_ERR_OR_ZERO(client);
+	if (IS_ERR(client))
+		return PTR_ERR(client);
+	server = bmi_open(adapter, listen);
+	ret = PTR_ERR_OR_ZERO(server);
 	if (!ret) {
 		ret = bmi_open_context(server, &at_server) ?:
 		      bmi_open_context(client, &at_client) ?:
 		      bmi_addr_lookup(client, &to_server, listen) ?: run();
-		bmi_close(client);
+		bmi_close(server);
 	}
-	bmi_close(server);
+	bmi_close(client);
 	return ret;
 }
 

@@ -9,7 +9,8 @@
  * of the other device meanwhile.
  *
  * Over RoCE the ports have names and addresses only. Connections need management datagrams, which
- * soft-RoCE exchanges for one port.
+ * soft-RoCE exchanges for one port. The network devices of the ports must stay as they are
+ * meanwhile: at a change soft-RoCE takes the device for one of its own.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>

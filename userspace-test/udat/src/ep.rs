@@ -30,13 +30,11 @@ use libkdapl::sys::{
 };
 use libkdapl::{ConnectionEvent, EpAttr, EpConfig, EpFields, Handle, Subtype};
 use std::sync::{Arc, Mutex, PoisonError};
-use times::Times;
 
 /// What the result of a query points to.
 struct Answers {
     local: Lent<kdapl_sockaddr>,
     remote: Lent<kdapl_sockaddr>,
-    times: Times,
 }
 
 /// An Endpoint.
@@ -57,7 +55,6 @@ impl Ep {
             answers: Mutex::new(Answers {
                 local: Lent::new(kdapl_sockaddr::default()),
                 remote: Lent::new(kdapl_sockaddr::default()),
-                times: Times::new(&EpAttr::default()),
             }),
             private_data: Lent::new(padded(&[])),
         })
@@ -78,7 +75,7 @@ impl Ep {
     fn param(&self, fields: EpFields) -> Result<DAT_EP_PARAM> {
         let query = self.dat.query_fields(times::expand(fields))?;
         let kdapl_ep_query { local_address, remote_address, attr, .. } = query.raw;
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if fields.contains(EpFields(KDAPL_EP_FIELD_LOCAL_ADDRESS.into())) {
             answers.local.set(local_address);
         }
@@ -87,7 +84,7 @@ impl Ep {
         }
         let mut ep_attr = attr::to_dat(&attr);
         if times::are_in(fields) {
-            answers.times.put(&attr, &mut ep_attr);
+            times::put(&attr, &mut ep_attr);
         }
         let handle = |key: u64| self.ia.handle_of(Handle(key));
         Ok(DAT_EP_PARAM {

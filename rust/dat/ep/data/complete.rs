@@ -302,7 +302,7 @@ impl Ep {
     }
 }
 
-#[kunit_tests(kdapl_dto_status)]
+#[kunit_tests(kdapl_dat_dto_status)]
 mod tests {
     use super::*;
 

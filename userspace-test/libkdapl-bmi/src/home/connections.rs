@@ -218,6 +218,14 @@ impl DatHome {
         })
     }
 
+    /// Returns the error of a post: in place of one of DAT the loss of the device, if that is why.
+    pub(crate) fn post_error(&self, error: libkdapl::Error) -> crate::Error {
+        match self.reason_of(&error) {
+            Some(Error::DeviceLost) => Error::DeviceLost.into(),
+            _ => error.into(),
+        }
+    }
+
     /// Returns whether the device was removed. The events of its connections come before the one
     /// that says so, thus this asks by a call that needs the device.
     fn device_is_gone(&self) -> bool {

@@ -59,6 +59,11 @@ impl Suite {
         Ok(suites)
     }
 
+    /// Returns the name of the suite.
+    pub fn name(&self) -> String {
+        self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Runs the suite. Fails with its KTAP if one of its cases fails, or has not run.
     pub fn run(&self) -> Result<()> {
         // The limit of a test is that of the process that runs it.

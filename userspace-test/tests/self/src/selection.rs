@@ -135,7 +135,9 @@ mod unit {
     #[test]
     fn tests_of_a_tag() {
         let udapl = chosen(&["--tag", "udapl"]).unwrap();
-        assert_eq!(udapl, chosen(&["--test", "udapl", "--test", "udapl_pairs"]).unwrap());
+        // Tests of other files have the tag, too.
+        let files = chosen(&["--test", "udapl", "--test", "udapl_pairs"]).unwrap();
+        assert!(files.iter().all(|id| udapl.contains(id)));
         let others = chosen(&["--skip-tag", "udapl"]).unwrap();
         assert!(others.iter().all(|id| !udapl.contains(id)));
         assert_eq!(others.len() + udapl.len(), chosen(&[]).unwrap().len());

@@ -7,6 +7,8 @@ use crate::foreign::{self, Named};
 use crate::ret::{Result, Ret};
 use libkdapl::sys::{KDAPL_EP_FIELD_KEEPALIVE, KDAPL_EP_FIELD_PEER_TIMEOUT, KDAPL_KEEPALIVE_NONE};
 use libkdapl::{EpAttr, EpFields};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 const PEER_TIMEOUT: &str = "KDAPL_PEER_TIMEOUT_MS";
 const KEEPALIVE: &str = "KDAPL_KEEPALIVE_MS";
@@ -65,32 +67,27 @@ pub fn add(attr: &mut EpAttr, from: &DAT_EP_ATTR, argument: u16) -> Result<EpFie
     Ok(fields)
 }
 
-/// The attributes of an Endpoint, which the result of a query points to.
-pub struct Times {
-    values: [u32; 2],
-    named: Named,
-}
+/// Lists of both values that queries have returned, for ever: a program may pass what it got from a
+/// query to another call, also after the Endpoint was freed.
+static LISTS: Mutex<BTreeMap<[u32; 2], &'static Named>> = Mutex::new(BTreeMap::new());
 
-impl Times {
-    pub fn new(attr: &EpAttr) -> Self {
-        let values = [attr.peer_timeout_ms, attr.keepalive_ms];
+fn list(values: [u32; 2]) -> &'static Named {
+    let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
+    lists.entry(values).or_insert_with(|| {
         let texts = values.map(|value| match value {
             KDAPL_KEEPALIVE_NONE => NONE.to_string(),
             _ => value.to_string(),
         });
         let named = Named::new(&[(PEER_TIMEOUT, &texts[0]), (KEEPALIVE, &texts[1])]);
-        Self { values, named }
-    }
+        Box::leak(Box::new(named))
+    })
+}
 
-    /// Writes the attributes to `to`. Pointers of earlier queries stay valid unless a value has
-    /// changed since.
-    pub fn put(&mut self, attr: &EpAttr, to: &mut DAT_EP_ATTR) {
-        if self.values != [attr.peer_timeout_ms, attr.keepalive_ms] {
-            *self = Self::new(attr);
-        }
-        to.ep_provider_specific_count = self.named.count();
-        to.ep_provider_specific = self.named.address();
-    }
+/// Writes the attributes to the result of a query.
+pub fn put(attr: &EpAttr, to: &mut DAT_EP_ATTR) {
+    let named = list([attr.peer_timeout_ms, attr.keepalive_ms]);
+    to.ep_provider_specific_count = named.count();
+    to.ep_provider_specific = named.address();
 }
 
 #[cfg(test)]
@@ -110,8 +107,7 @@ mod tests {
         for (peer_timeout_ms, keepalive_ms) in [(0, 6000), (30_000, KDAPL_KEEPALIVE_NONE)] {
             let attr = EpAttr { peer_timeout_ms, keepalive_ms, ..Default::default() };
             let mut dat = DAT_EP_ATTR::default();
-            let mut times = Times::new(&EpAttr::default());
-            times.put(&attr, &mut dat);
+            put(&attr, &mut dat);
             let mut back = EpAttr::default();
             let fields = add(&mut back, &dat, 6).unwrap();
             assert_eq!((back.peer_timeout_ms, back.keepalive_ms), (peer_timeout_ms, keepalive_ms));

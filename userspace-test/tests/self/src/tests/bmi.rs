@@ -100,8 +100,10 @@ impl Sides {
     pub fn open(context: &Context, options: &Options) -> Result<Self> {
         let address = address(context);
         let listening = Options { listen: Some(address.clone()), ..options.clone() };
-        let server = Side::open(context, &context.server, &listening)?;
+        // A device is taken from the adapter first that was opened first: the client does not lose
+        // its peer before, and connect again.
         let client = Side::open(context, &context.client, options)?;
+        let server = Side::open(context, &context.server, &listening)?;
         let peer = client.bmi.lookup(&address)?;
         Ok(Self { server, client, peer })
     }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Each limit that the attributes report is reached, and one more is refused with its own code.
 
+use super::srq_traffic::Server;
 use super::tests;
 use super::user_limits::{become_tenant, Parameter};
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{done, refused, refused_as, same};
+use crate::expect::{done, dto, refused, refused_as, same};
 use crate::harness::skip;
 use crate::peer::Peer;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, DtoOperation, EpAttr, Error, EvdFlags, Ia, Privileges, Segment,
-    Subtype, Type,
+    Buffer, Close, CompletionFlags, DtoOperation, DtoStatus, EpAttr, EpState, Error, EvdFlags, Ia,
+    Privileges, Segment, Subtype, Type,
 };
 use std::fmt::Debug;
 
@@ -20,6 +21,8 @@ tests! {
     #[Long]
     requests_of_endpoint, 120, "An endpoint takes max_dto_per_ep requests and refuses one more";
     segments, 60, "A DTO of each kind transfers as many segments as reported, and refuses one more";
+    segments_of_srq, 60,
+        "A receive of an SRQ takes a message into as many segments as reported, and refuses one more";
     message, 60,
         "A DTO of one byte more than max_message_size is refused, and one of as many is not";
     events, 60,
@@ -119,10 +122,13 @@ fn segments(context: &Context) -> Result<()> {
     let most = limits.max_iov_segments_per_dto;
     too_many(server.ep.post_recv(&pieces(server, most + 1), 1, NO_FLAGS))?;
     too_many(client.ep.post_send(&pieces(client, most + 1), 2, NO_FLAGS))?;
+    let (out, mut expected) = (client.scramble(context), server.scramble(context));
     server.ep.post_recv(&pieces(server, most), 1, NO_FLAGS)?;
     client.ep.post_send(&pieces(client, most), 2, NO_FLAGS)?;
     done(&context.next(&client.request)?, DtoOperation::Send, 8 * u64::from(most), 2)?;
     done(&context.next(&server.recv)?, DtoOperation::Receive, 8 * u64::from(most), 1)?;
+    scatter(&mut expected, &gather(&out, most));
+    holds(context, server, &expected)?;
 
     for (operation, most) in [
         (DtoOperation::RdmaWrite, limits.max_iov_segments_per_rdma_write),
@@ -131,14 +137,62 @@ fn segments(context: &Context) -> Result<()> {
         let post =
             |count| client.ep.post(operation, &pieces(client, count), Some(remote), 3, NO_FLAGS);
         too_many(post(most + 1)).with_context(|| operation.to_string())?;
+        let (mut here, mut there) = (client.scramble(context), server.scramble(context));
         post(most)?;
         done(&context.next(&client.request)?, operation, 8 * u64::from(most), 3)?;
+        let contiguous = &mut there[8192..][..8 * most as usize];
+        match operation {
+            DtoOperation::RdmaWrite => contiguous.copy_from_slice(&gather(&here, most)),
+            _ => scatter(&mut here, contiguous),
+        }
+        holds(context, server, &there)?;
+        holds(context, client, &here)?;
     }
     Ok(())
 }
 
-/// Posts one byte more than a message may have. The segments share their memory. That messages of
-/// many megabytes arrive is a test of `integrity`.
+/// Returns the bytes of [`pieces`] of a buffer.
+fn gather(buffer: &[u8], count: u32) -> Vec<u8> {
+    buffer.chunks(16).take(count as usize).flat_map(|chunk| &chunk[..8]).copied().collect()
+}
+
+/// Stores the bytes of [`pieces`] in a buffer.
+fn scatter(buffer: &mut [u8], bytes: &[u8]) {
+    for (place, piece) in buffer.chunks_mut(16).zip(bytes.chunks(8)) {
+        place[..8].copy_from_slice(piece);
+    }
+}
+
+/// Checks all bytes of a buffer. Over iWARP an RDMA write completes before it arrives.
+fn holds(context: &Context, end: &End, expected: &[u8]) -> Result<()> {
+    let is_there = || Ok(end.lmr.buffer().to_vec(0, expected.len()) == expected);
+    context.until("the bytes have arrived, and no others have changed", is_there)
+}
+
+fn segments_of_srq(context: &Context) -> Result<()> {
+    let server = Server::new(context, 1, 8)?;
+    let most = server.ia.query()?.raw.max_iov_segments_per_srq;
+    let server = Server { srq: server.ia.create_srq(&server.pz, 1, most)?, ..server };
+    let list = |count| -> Vec<Segment> {
+        (0..count as usize).map(|number| server.lmr.segment(16 * number, 8)).collect()
+    };
+    let longer = server.srq.post_recv(&list(most + 1), 1);
+    refused_as(longer, Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
+    let ep = server.ep()?;
+    let client = server.client(context, &context.open()?, &ep)?;
+    let mut expected = server.lmr.buffer().to_vec(0, 4096);
+    server.srq.post_recv(&list(most), 1)?;
+    let (out, length) = (client.scramble(context), 8 * most as usize);
+    client.send(0, length, 2)?;
+    done(&context.next(&client.request)?, DtoOperation::Send, length as u64, 2)?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, length as u64, 1)?;
+    scatter(&mut expected, &out[..length]);
+    ensure!(server.lmr.buffer().to_vec(0, 4096) == expected, "wrong bytes");
+    Ok(())
+}
+
+/// Posts one byte more than a message may have, and as many. The segments share their memory, and
+/// nothing is transferred: that messages of many megabytes arrive is a test of `integrity`.
 fn message(context: &Context) -> Result<()> {
     /// More memory than that is not used.
     const MEMORY: u64 = 96 << 20;
@@ -167,6 +221,13 @@ fn message(context: &Context) -> Result<()> {
     client.ep.post_recv(&list, 1, NO_FLAGS)?;
     let status = client.ep.status()?;
     ensure!(status.request_idle && !status.recv_idle, "{status:?}");
+    // After the end of the connection so are requests, and flushed.
+    client.ep.disconnect(Close::Abrupt)?;
+    context.until("the end", || Ok(client.ep.status()?.state == EpState::Disconnected))?;
+    client.ep.post_send(&list, 2, NO_FLAGS)?;
+    dto(&context.next(&client.request)?, DtoOperation::Send, DtoStatus::Flushed)?;
+    client.ep.post_rdma_write(&list, unspecified, 3, NO_FLAGS)?;
+    dto(&context.next(&client.request)?, DtoOperation::RdmaWrite, DtoStatus::Flushed)?;
     Ok(())
 }
 

@@ -7,11 +7,13 @@ use super::rmr::scene::{bound, BOTH};
 use super::tests;
 use crate::context::Context;
 use crate::end::{every_privilege, Pair, Shape};
-use crate::expect::{done, same};
+use crate::expect::{done, refused_as, same};
 use crate::fork::{end_of, fork};
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{Buffer, CompletionFlags, DtoOperation, Lmr, RmrBinding, Segment};
+use libkdapl::{
+    Buffer, CompletionFlags, DtoOperation, Lmr, Privileges, RmrBinding, Segment, Subtype, Type,
+};
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{null_mut, NonNull};
@@ -19,6 +21,8 @@ use std::ptr::{null_mut, NonNull};
 tests! {
     #[Transport]
     private_file, 30, "RDMA to a private mapping of a file does not change the file";
+    #[Transport]
+    tracked_file, 30, "A shared mapping of a file whose file system tracks changes is refused for writing";
     #[Transport]
     huge_pages, 30, "A region of huge pages is transferred, and a part of it that spans two is bound";
     #[Transport]
@@ -85,6 +89,34 @@ fn private_file(context: &Context) -> Result<()> {
     let out = written(context, &pair, lmr.remote_segment(0, 8192))?;
     arrives(context, lmr.buffer(), 0, &out)?;
     same("bytes of the file", shared.to_vec(0, 8192), vec![0x55; 8192])
+}
+
+/// `f_type` of the file system of the root of user-mode Linux.
+const HOSTFS: i64 = 0x00c0_ffee;
+
+/// The kernel pins no such pages for long (`writable_file_mapping_allowed()`): the device would
+/// write to them unnoticed.
+fn tracked_file(context: &Context) -> Result<()> {
+    // SAFETY: zeros are a value of this structure, which the call fills.
+    let is_tracked = unsafe {
+        let mut system = std::mem::zeroed::<libc::statfs>();
+        libc::statfs(c"/root".as_ptr(), &mut system) == 0 && system.f_type == HOSTFS
+    };
+    if !is_tracked {
+        return skip("this guest has no file system that tracks changes");
+    }
+    let path = "/root/tracked";
+    fs::write(path, [0x55; 8192])?;
+    let file = fs::File::options().read(true).write(true).open(path)?;
+    let file = OwnedFd::from(file);
+    let ia = context.open()?;
+    let pz = ia.create_pz()?;
+    let memory = || map(Some(&file), 8192, libc::MAP_SHARED);
+    let written = ia.register(&pz, memory()?, every_privilege(&ia)?);
+    refused_as(written.map(drop), Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED)?;
+    let read = Privileges::LOCAL_READ | Privileges::REMOTE_READ;
+    ia.register(&pz, memory()?, read)?;
+    Ok(fs::remove_file(path)?)
 }
 
 /// Returns memory of two huge pages; `None` if the kernel has made none.

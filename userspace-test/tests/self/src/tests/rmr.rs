@@ -3,6 +3,7 @@
 
 mod contexts;
 mod frees;
+mod ranges;
 pub mod scene;
 
 use self::contexts::{context_ends, context_ends_for_all, contexts_differ, used_behind_bind};
@@ -10,6 +11,7 @@ use self::frees::{
     closed_while_bound, freed_at_once, freed_behind_slow_request, freed_beside_bind,
     freed_with_full_evd, freed_with_stalled_bind,
 };
+use self::ranges::{flags, ranges};
 use self::scene::{bound, part, Scene, BOTH};
 use super::tests;
 use crate::context::Context;
@@ -28,6 +30,10 @@ tests! {
     bind, 60, "A peer reads and writes a part of an LMR through the context of a bound RMR";
     #[Transport]
     protection, 240, "A peer can access a bound RMR as its privileges say, not one byte beyond";
+    #[Transport]
+    ranges, 60, "A peer writes and reads the bytes that an RMR is bound to, one or all or any of an LMR, and no others";
+    #[Transport]
+    flags, 60, "A suppressed bind has no event unless it fails, and a fenced one follows the RDMA read before it";
     #[Transport]
     context_ends, 120, "After an unbind, another bind, a free or a close the old context is invalid";
     #[Transport]

@@ -203,7 +203,8 @@ fn slow(context: &Context) -> Result<()> {
     served.end()
 }
 
-/// Returns a few messages of a client, and ends amid the next one.
+/// Returns a few messages of a client, and ends when the next one has arrived. The client has
+/// posted the receive of its answer before.
 fn serve_some(side: Side, length: usize) -> Result<()> {
     let message = side.unexpected()?;
     let memory = side.bmi.alloc(length)?;
@@ -213,8 +214,8 @@ fn serve_some(side: Side, length: usize) -> Result<()> {
         let send = side.context.send(&message.peer, TO_CLIENT, &[memory.whole()], 0)?;
         side.done(send, length)?;
     }
-    side.context.receive(&message.peer, TO_SERVER, &[memory.whole()], 0)?;
-    Ok(())
+    let receive = side.context.receive(&message.peer, TO_SERVER, &[memory.whole()], 0)?;
+    side.done(receive, length)
 }
 
 fn server_gone(context: &Context) -> Result<()> {
