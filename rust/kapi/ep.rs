@@ -34,8 +34,8 @@ use kernel::ffi::c_void;
 
 /// Fields of `DAT_EP_PARAM` that a query may ask for: those of DAT, and extensions.
 const FIELDS: u64 = bindings::DAT_EP_FIELD_ALL as u64
-    | bindings::KDAPL_EP_FIELD_PEER_TIMEOUT as u64
-    | bindings::KDAPL_EP_FIELD_KEEPALIVE as u64;
+    | bindings::KDAPL_EP_FIELD_PEER_TIMEOUT
+    | bindings::KDAPL_EP_FIELD_KEEPALIVE;
 
 /// Converts EP attributes from their C form.
 ///
