@@ -3,42 +3,20 @@
  * Consumer of kdapl_bmi.ko in the kernel: wrong arguments of each call, lists of fragments, and
  * messages of 16 MiB. The module loads if all is as it has to be.
  */
-#include <linux/err.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/sizes.h>
-#include <rdma/kdapl_bmi.h>
 
-#define PATIENCE_MS 60000
+#include "bmi_pair.h"
+
 /* Of more fragments than one message to the peer can describe, too long to be copied as short. */
 #define FRAGMENTS 1100
 #define FRAGMENT SZ_16K
 #define MEMORY (2L * FRAGMENTS * FRAGMENT)
 #define TAG 5
 
-static char *adapter = "rxe0";
-module_param(adapter, charp, 0444);
-static char *listen;
-module_param(listen, charp, 0444);
-
-static struct bmi *server, *client;
-static bmi_context_id at_server, at_client;
-/* The server at the client, and the client at the server. */
-static bmi_addr_t to_server, to_client;
-
 static void *starts[2][FRAGMENTS];
 static bmi_size_t sizes[2][FRAGMENTS];
-
-#define SAME(call, wanted)                                                                \
-	do {                                                                              \
-		long long got = (call), right = (wanted);                                 \
-		if (got != right) {                                                       \
-			pr_err("kdapl_bmi_calls: line %d: %s is %lld, not %lld\n",        \
-			       __LINE__, #call, got, right);                              \
-			return -EPROTO;                                                   \
-		}                                                                         \
-	} while (0)
 
 static int wrong_opens(void)
 {
@@ -238,30 +216,14 @@ static int with_memory(void)
 
 	if (registered && at_server_memory && other)
 		ret = checks(registered, other, at_server_memory);
-	/* Nothing uses the memory after this. */
-	bmi_close_context(client, at_client);
-	bmi_close_context(server, at_server);
+	close_contexts();
 	kvfree(other);
 	return ret;
 }
 
 static int __init kdapl_bmi_calls_init(void)
 {
-	int ret;
-
-	server = bmi_open(adapter, listen);
-	if (IS_ERR(server))
-		return PTR_ERR(server);
-	client = bmi_open(adapter, NULL);
-	ret = PTR_ERR_OR_ZERO(client);
-	if (!ret) {
-		ret = bmi_open_context(server, &at_server) ?:
-		      bmi_open_context(client, &at_client) ?:
-		      bmi_addr_lookup(client, &to_server, listen) ?: with_memory();
-		bmi_close(client);
-	}
-	bmi_close(server);
-	return ret;
+	return with_pair(with_memory);
 }
 
 static void __exit kdapl_bmi_calls_exit(void)

@@ -4,43 +4,23 @@
  * module loads if all is as it has to be.
  */
 #include <linux/completion.h>
-#include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/sizes.h>
-#include <rdma/kdapl_bmi.h>
 
-#define PATIENCE_MS 60000
+#include "bmi_pair.h"
+
 #define LENGTH SZ_256K
 #define TAG 5
 
-static char *adapter = "rxe0";
-module_param(adapter, charp, 0444);
-static char *listen;
-module_param(listen, charp, 0444);
 static char *scene = "reconnect";
 module_param(scene, charp, 0444);
 static int stage;
 module_param(stage, int, 0444);
 MODULE_PARM_DESC(stage, "1: the program has to remove the device");
 
-static struct bmi *server, *client;
-static bmi_context_id at_server, at_client;
-/* The server at the client, and the client at the server. */
-static bmi_addr_t to_server, to_client;
 static void *out, *in;
-
-#define SAME(call, wanted)                                                               \
-	do {                                                                             \
-		long long got = (call), right = (wanted);                                \
-		if (got != right) {                                                      \
-			pr_err("kdapl_bmi_ends: line %d: %s is %lld, not %lld\n",        \
-			       __LINE__, #call, got, right);                             \
-			return -EPROTO;                                                  \
-		}                                                                        \
-	} while (0)
 
 #define TRY(call)                                                                        \
 	do {                                                                             \
@@ -48,16 +28,6 @@ static void *out, *in;
 		if (failed)                                                              \
 			return failed;                                                   \
 	} while (0)
-
-/* Returns the error of an operation, or of its post. */
-static int error_of(struct bmi *bmi, int posted, bmi_op_id_t id, bmi_context_id context)
-{
-	bmi_error_code_t error = 0;
-
-	if (!posted)
-		posted = bmi_test(bmi, id, NULL, &error, NULL, NULL, PATIENCE_MS, context);
-	return posted == 1 ? error : posted ?: -ETIME;
-}
 
 /* Lets the server know the client. */
 static int greet(void)
@@ -230,30 +200,13 @@ static int run(void)
 	if (out && in)
 		ret = strcmp(scene, "removal") ? reconnect() : removal();
 	join_waiters();
-	/* Nothing uses the memory after this. */
-	bmi_close_context(client, at_client);
-	bmi_close_context(server, at_server);
+	close_contexts();
 	return ret;
 }
 
 static int __init kdapl_bmi_ends_init(void)
 {
-	int ret;
-
-	/* The device is taken first from the client, which does not connect again then. */
-	client = bmi_open(adapter, NULL);
-	if (IS_ERR(client))
-		return PTR_ERR(client);
-	server = bmi_open(adapter, listen);
-	ret = PTR_ERR_OR_ZERO(server);
-	if (!ret) {
-		ret = bmi_open_context(server, &at_server) ?:
-		      bmi_open_context(client, &at_client) ?:
-		      bmi_addr_lookup(client, &to_server, listen) ?: run();
-		bmi_close(server);
-	}
-	bmi_close(client);
-	return ret;
+	return with_pair(run);
 }
 
 static void __exit kdapl_bmi_ends_exit(void)

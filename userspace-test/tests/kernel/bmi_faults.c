@@ -5,27 +5,16 @@
  * the module has configured the allocations that may fail. The module loads if all is as it has to
  * be.
  */
-#include <linux/err.h>
-#include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <rdma/kdapl_bmi.h>
 
-#define PATIENCE_MS 60000
+#include "bmi_pair.h"
+
 /* Limits the allocations of a call. */
 #define MOST 1000
 #define LENGTH SZ_64K
 
-static char *adapter = "rxe0";
-module_param(adapter, charp, 0444);
-static char *listen;
-module_param(listen, charp, 0444);
-
-static struct bmi *server, *client;
-static bmi_context_id at_server, at_client;
-/* The server at the client, and the client at the server. */
-static bmi_addr_t to_server, to_client;
 static void *registered, *other;
 /* What the call under test has made. */
 static bmi_op_id_t id;
@@ -36,16 +25,6 @@ static void *allocated, *memory;
 static struct bmi_unexpected_info info;
 static char text[80];
 static int number;
-
-/* Returns the error of an operation of the client, or of its post. */
-static int error_of(struct bmi *bmi, int posted, bmi_op_id_t op, bmi_context_id of)
-{
-	bmi_error_code_t error = 0;
-
-	if (!posted)
-		posted = bmi_test(bmi, op, NULL, &error, NULL, NULL, PATIENCE_MS, of);
-	return posted == 1 ? error : posted ?: -ETIME;
-}
 
 static int none(void)
 {
@@ -353,27 +332,23 @@ static int attempts(void)
 	return ret;
 }
 
-static int __init kdapl_bmi_faults_init(void)
+static int with_memory(void)
 {
 	int ret = -ENOMEM;
 
-	server = bmi_open(adapter, listen);
-	if (IS_ERR(server))
-		return PTR_ERR(server);
-	client = bmi_open(adapter, NULL);
-	if (!IS_ERR(client)) {
-		registered = bmi_memalloc(client, LENGTH);
-		memory = bmi_memalloc(server, LENGTH);
-		other = kvmalloc(LENGTH, GFP_KERNEL);
-		if (registered && memory && other)
-			ret = bmi_open_context(server, &at_server) ?:
-			      bmi_open_context(client, &at_client) ?:
-			      bmi_addr_lookup(client, &to_server, listen) ?: attempts();
-		bmi_close(client);
-		kvfree(other);
-	}
-	bmi_close(server);
+	registered = bmi_memalloc(client, LENGTH);
+	memory = bmi_memalloc(server, LENGTH);
+	other = kvmalloc(LENGTH, GFP_KERNEL);
+	if (registered && memory && other)
+		ret = attempts();
+	close_contexts();
+	kvfree(other);
 	return ret;
+}
+
+static int __init kdapl_bmi_faults_init(void)
+{
+	return with_pair(with_memory);
 }
 
 static void __exit kdapl_bmi_faults_exit(void)

@@ -7,6 +7,7 @@
 #include <net/net_namespace.h>
 
 #include "ktest.h"
+#include "../connect_tables.h"
 
 static char *way;
 module_param(way, charp, 0444);
@@ -21,51 +22,6 @@ struct scene {
 	struct pair pair;
 	DAT_EP_HANDLE ep;
 	DAT_CR_HANDLE request;
-};
-
-enum address {
-	RIGHT, NONE, OTHER, UNKNOWN,
-#define ADDRESS(word, ...) word,
-#include "../connect_refusals.h"
-};
-
-static const struct {
-	const char *v4, *v6;
-} addresses[] = {
-#define ADDRESS(word, v4, v6) [word] = { v4, v6 },
-#include "../connect_refusals.h"
-};
-
-static const struct refusal {
-	enum address address;
-	DAT_CONN_QUAL conn_qual;
-	DAT_TIMEOUT timeout;
-	DAT_COUNT size;
-	DAT_QOS qos;
-	DAT_CONNECT_FLAGS flags;
-	DAT_RETURN type, subtype;
-} refusals[] = {
-#define REFUSAL(...) { __VA_ARGS__ },
-#include "../connect_refusals.h"
-};
-
-static const struct state {
-	DAT_EP_STATE state;
-	DAT_RETURN type, subtype;
-} states[] = {
-#define STATE(state, ...) { DAT_EP_STATE_##state, __VA_ARGS__ },
-#include "../connect_refusals.h"
-};
-
-static const struct named {
-	const char *name;
-	DAT_RETURN type, subtype;
-} handles[] = {
-#define HANDLE(kind, ...) { #kind, __VA_ARGS__ },
-#include "../connect_refusals.h"
-}, routes[] = {
-#define ROUTE(way, ...) { #way, __VA_ARGS__ },
-#include "../connect_refusals.h"
 };
 
 /* Checks that a return code is that of a row. */
