@@ -3,7 +3,9 @@
 
 use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
-use libkdapl::sys::{kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT};
+use libkdapl::sys::{
+    kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT, KDAPL_MAP_IS_EP,
+};
 use libkdapl::{Buffer, Error};
 use std::os::fd::AsRawFd;
 use std::{io, ptr};
@@ -179,6 +181,11 @@ impl Drop for Mapped {
 /// Returns the offset of an area of an EVD in the file.
 pub fn offset_of(evd: u64, area: u32) -> u64 {
     ((evd & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT) | (u64::from(area) << KDAPL_MAP_AREA_SHIFT)
+}
+
+/// Returns the offset of an area of an Endpoint's mapped posts.
+pub fn posts_offset_of(ep: u64, area: u32) -> u64 {
+    KDAPL_MAP_IS_EP | offset_of(ep, area)
 }
 
 /// Calls `mmap(2)`.

@@ -95,6 +95,7 @@ mod lists;
 mod many_connections;
 mod mapped_empty;
 mod mapped_events;
+mod mapped_posts;
 mod memory;
 mod memory_kinds;
 mod message_before_confirmation;
@@ -182,6 +183,7 @@ pub fn all() -> Vec<Test> {
         dequeue_many::TESTS,
         mapped_empty::TESTS,
         mapped_events::TESTS,
+        mapped_posts::TESTS,
         evd_resize::TESTS,
         evd_file::TESTS,
         evd_file::writes::TESTS,
