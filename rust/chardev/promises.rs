@@ -47,7 +47,8 @@ use kernel::{
     },
 };
 
-/// Number of mapped DTOs after which the next wait returns with a promise.
+/// Number of mapped DTOs after which the next two waits return with a promise. A process that takes
+/// many events makes two calls in a round, the second one for the last event.
 const BUSY: u32 = 4;
 
 /// Largest number of Endpoints that have a promise, or get one by a wait.
@@ -57,9 +58,23 @@ const MOST_ENDPOINTS: usize = 64;
 struct Promised {
     // The timer is stopped first.
     timer: Option<ArcHrTimerHandle<Promises>>,
-    eps: KVec<Arc<Ep>>,
-    /// Handles of Endpoints that get a promise when a wait returns.
-    busy: KVec<u64>,
+    eps: KVec<PromisedEp>,
+    /// Endpoints that get a promise when a wait returns.
+    busy: KVec<BusyEp>,
+}
+
+/// An Endpoint with a promise.
+struct PromisedEp {
+    ep: Arc<Ep>,
+    /// Whether another promise follows even if few DTOs are mapped.
+    is_renewed: bool,
+}
+
+/// An Endpoint that gets a promise when a wait returns.
+struct BusyEp {
+    handle: u64,
+    /// Whether the promise is renewed even if few DTOs are mapped.
+    is_renewed: bool,
 }
 
 /// Promises of an open file.
@@ -106,28 +121,33 @@ impl Promises {
     pub(super) fn request(&self, ep: &Arc<Ep>) {
         let mut promised = self.promised.lock();
         ep.post_mapped();
-        self.note_busy(&mut promised.busy, ep);
+        self.note_busy(&mut promised.busy, ep, true);
     }
 
     /// Notes that an Endpoint gets a promise when a wait returns. Without memory it gets none.
-    fn note_busy(&self, busy: &mut KVec<u64>, ep: &Ep) {
+    fn note_busy(&self, busy: &mut KVec<BusyEp>, ep: &Ep, is_renewed: bool) {
         let handle = ep.handle();
-        if !busy.contains(&handle) && busy.len() < MOST_ENDPOINTS {
-            let _ = busy.push(handle, GFP_KERNEL_ACCOUNT);
+        let is_listed = busy.iter().any(|listed| listed.handle == handle);
+        if !is_listed && busy.len() < MOST_ENDPOINTS {
+            let listed = BusyEp { handle, is_renewed };
+            let _ = busy.push(listed, GFP_KERNEL_ACCOUNT);
             self.is_busy.swap(true);
         }
     }
 
     /// Promises to post the DTOs that a process maps from now on. Promises nothing without memory.
-    fn promise(promised: &mut Promised, ep: Arc<Ep>) {
-        if promised.eps.iter().any(|listed| Arc::ptr_eq(listed, &ep)) {
+    fn promise(promised: &mut Promised, ep: Arc<Ep>, is_renewed: bool) {
+        let mut listed = promised.eps.iter_mut();
+        if let Some(listed) = listed.find(|listed| Arc::ptr_eq(&listed.ep, &ep)) {
+            listed.is_renewed |= is_renewed;
             ep.promise_posts();
             return;
         }
         let has_room = promised.eps.len() < MOST_ENDPOINTS
             && promised.eps.reserve(1, GFP_KERNEL_ACCOUNT).is_ok();
         if has_room && ep.promise_posts() {
-            let _ = promised.eps.push(ep, GFP_KERNEL_ACCOUNT);
+            let listed = PromisedEp { ep, is_renewed };
+            let _ = promised.eps.push(listed, GFP_KERNEL_ACCOUNT);
         }
     }
 
@@ -149,9 +169,9 @@ impl Promises {
         self.is_busy.swap(false);
         // Before a process can see a promise.
         self.is_any.swap(true);
-        while let Some(ep) = promised.busy.pop() {
-            if let Some(ep) = find(ep) {
-                Self::promise(&mut promised, ep);
+        while let Some(busy) = promised.busy.pop() {
+            if let Some(ep) = find(busy.handle) {
+                Self::promise(&mut promised, ep, busy.is_renewed);
             }
         }
         if promised.eps.is_empty() {
@@ -178,12 +198,13 @@ impl Promises {
     fn keep_all(&self, post: impl Fn(&Arc<Ep>) -> Option<u32>) {
         let mut promised = self.promised.lock();
         let Promised { eps, busy, timer } = &mut *promised;
-        eps.retain(|ep| {
-            let count = post(ep);
-            if count.is_some_and(|count| count >= BUSY) {
-                self.note_busy(busy, ep);
+        eps.retain(|PromisedEp { ep, is_renewed }| {
+            let Some(count) = post(ep) else { return true };
+            let is_busy = count >= BUSY;
+            if is_busy || *is_renewed {
+                self.note_busy(busy, ep, is_busy);
             }
-            count.is_none()
+            false
         });
         if eps.is_empty() {
             *timer = None;
