@@ -9,9 +9,12 @@
 //!   ... | posted | oldest |      ...      | newest | free | ...    index & mask = slot
 //! ```
 //!
-//! The process may write DTOs while the kernel *promises* to post them soon. A promise has a
-//! number, and room for some requests and receives: those that surely find a slot of the Endpoint.
-//! The kernel withdraws the promise, and then posts the DTOs that are in the ring.
+//! The process may write requests while the kernel *promises* to post them soon. A promise has a
+//! number, and room for some requests: those that surely find a slot of the Endpoint. The kernel
+//! withdraws the promise, and then posts the DTOs that are in the ring.
+//!
+//! Receives are not mapped. A process that has posted a receive may tell its peer, so the device
+//! must have the receive at once: over iWARP a message that finds none ends the connection.
 //!
 //! The process writes the DTO, advances the tail, and then reads the promise again. If the promise
 //! was withdrawn meanwhile, the kernel may have missed the DTO, so the process makes a call, which
@@ -28,8 +31,7 @@ use super::{
         AtomicU32,
         AtomicU64, //
     },
-    event::Operation,
-    handle::PerDirection,
+    event::Operation, //
 };
 use core::array;
 
@@ -46,7 +48,7 @@ pub(crate) struct PostWords<'a> {
     /// Number of the promise, or [`NO_PROMISE`].
     pub(crate) promise: &'a AtomicU32,
     /// Number of DTOs that the process may write under the promise.
-    pub(crate) room: PerDirection<&'a AtomicU32>,
+    pub(crate) room: &'a AtomicU32,
     /// The DTOs. The process writes them.
     pub(crate) dtos: &'a [AtomicU64],
 }
@@ -106,12 +108,9 @@ impl MappedDto {
         let [kind, cookie, address, length, remote_address, remote_length, _, _] = words;
         let (operation, flags) = halves(kind);
         let operation = match Operation::from_number(operation) {
-            Some(
-                operation @ (Operation::Send
-                | Operation::RdmaWrite
-                | Operation::RdmaRead
-                | Operation::Receive),
-            ) => Some(operation),
+            Some(operation @ (Operation::Send | Operation::RdmaWrite | Operation::RdmaRead)) => {
+                Some(operation)
+            }
             _ => None,
         };
         Self {
@@ -175,13 +174,11 @@ impl<M: PostMemory> MappedPosts<M> {
         }
     }
 
-    /// Promises to post DTOs that the process maps from now on: at most `room` of each direction,
-    /// and no more than there are slots. The ring is empty.
-    pub(crate) fn promise(&mut self, room: PerDirection<u32>) {
+    /// Promises to post DTOs that the process maps from now on: at most `room`, and no more than
+    /// there are slots. The ring is empty.
+    pub(crate) fn promise(&mut self, room: u32) {
         let words = self.memory.words();
-        let store = |word: &AtomicU32, room: u32| word.store_release(room.min(self.slots));
-        store(words.room.requests, room.requests);
-        store(words.room.receives, room.receives);
+        words.room.store_release(room.min(self.slots));
         let next = self.last_promise.wrapping_add(1);
         self.last_promise = if next == NO_PROMISE { 1 } else { next };
         words.promise.store_release(self.last_promise);

@@ -13,7 +13,6 @@ use crate::model::{
         AtomicU64, //
     },
     footprint::allocation,
-    handle::PerDirection,
     mapped_posts::{
         PostMemory,
         PostWords,
@@ -265,8 +264,7 @@ const HEAD: usize = word!(kdapl_mapped_index, head);
 const PROMISE: usize = word!(kdapl_mapped_promise, promise);
 const DTO_SLOTS: usize = word!(kdapl_mapped_promise, slots);
 const DTO_SIZE: usize = word!(kdapl_mapped_promise, dto_size);
-const REQUEST_ROOM: usize = word!(kdapl_mapped_promise, request_room);
-const RECV_ROOM: usize = word!(kdapl_mapped_promise, recv_room);
+const ROOM: usize = word!(kdapl_mapped_promise, room);
 const POSTS_TAIL: usize = word!(kdapl_mapped_posts, tail);
 
 // The ring writes these values of `empty` and `flags`.
@@ -291,10 +289,7 @@ impl PostMemory for MappedMemory {
         PostWords {
             tail: self.0.process.word(POSTS_TAIL),
             promise: self.0.kernel.word(PROMISE),
-            room: PerDirection {
-                requests: self.0.kernel.word(REQUEST_ROOM),
-                receives: self.0.kernel.word(RECV_ROOM),
-            },
+            room: self.0.kernel.word(ROOM),
             dtos: self.0.records.long_words(),
         }
     }

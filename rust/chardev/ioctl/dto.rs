@@ -46,13 +46,18 @@ pub(super) const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
     let ep = ep::find(client, message.handle)?;
-    posts_without_promise(&ep, || post_one(&ep, &message.dto))?;
+    if message.dto.operation == uapi::KDAPL_DTO_RECEIVE {
+        // It takes no room of a promise.
+        post_one(&ep, &message.dto)?;
+    } else {
+        posts_without_promise(&ep, || post_one(&ep, &message.dto))?;
+    }
     note_request(client, &ep, &message.hdr);
     Ok(())
 }
 
-/// Makes a call that takes slots of an Endpoint, and so room of a promise. The promise is withdrawn
-/// before the call, and again after it: another thread may have got one meanwhile.
+/// Makes a call that takes slots for requests of an Endpoint, and so room of a promise. The promise
+/// is withdrawn before the call, and again after it: another thread may have got one meanwhile.
 #[inline(always)]
 pub(super) fn posts_without_promise<T>(ep: &Arc<Ep>, call: impl FnOnce() -> T) -> T {
     ep.post_mapped();

@@ -18,7 +18,7 @@ pub(crate) mod watch;
 
 pub use buffer::Buffer;
 pub use mapped_events::MappedEvents;
-pub use mapped_posts::{MappedPosts, Room};
+pub use mapped_posts::MappedPosts;
 pub use ring::{Completed, Ring};
 
 use crate::bursts::Bursts;

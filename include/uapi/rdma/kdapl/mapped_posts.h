@@ -13,7 +13,7 @@
  */
 #define KDAPL_MAP_PROMISE	0	/* one page, read-only: kdapl_mapped_promise */
 #define KDAPL_MAP_POSTS		1	/* two pages, to write: kdapl_mapped_posts, the DTOs */
-#define KDAPL_MAP_IS_EP		(1ULL << 60)
+#define KDAPL_MAP_IS_EP		0x1000000000000000ULL
 #define KDAPL_MAP_POSTS_OFFSET(ep, area)	(KDAPL_MAP_IS_EP | KDAPL_MAP_OFFSET(ep, area))
 
 /**
@@ -21,15 +21,15 @@
  * @promise: number of the promise, or 0 while there is none
  * @slots: number of slots for DTOs: a power of two
  * @dto_size: size of a slot in bytes: that of the kernel's struct kdapl_mapped_dto
- * @request_room: number of requests that may be mapped under this promise
- * @recv_room: number of receives that may be mapped under this promise
+ * @room: number of DTOs that may be mapped under this promise
+ * @pad: 0
  */
 struct kdapl_mapped_promise {
 	__u32 promise;
 	__u32 slots;
 	__u32 dto_size;
-	__u32 request_room;
-	__u32 recv_room;
+	__u32 room;
+	__u32 pad;
 };
 
 /**
@@ -46,7 +46,7 @@ struct kdapl_mapped_posts {
 
 /**
  * struct kdapl_mapped_dto - DTO that a process posts without a call
- * @operation: KDAPL_DTO_SEND, _RDMA_WRITE, _RDMA_READ or _RECEIVE
+ * @operation: KDAPL_DTO_SEND, _RDMA_WRITE or _RDMA_READ
  * @flags: KDAPL_COMPLETION_*
  * @cookie: cookie of the completion
  * @local: the local segment

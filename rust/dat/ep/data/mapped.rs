@@ -30,10 +30,6 @@ use crate::{
             DtoStatus,
             Operation, //
         },
-        handle::{
-            Direction,
-            PerDirection, //
-        },
         mapped_posts::{
             self,
             MappedDto,
@@ -218,10 +214,7 @@ impl Ep {
         }
         let mut list = SgList::new();
         let dto = self.examine(post.operation, &inner, post, &mut list)?;
-        match post.operation.direction() {
-            Direction::Receive => self.post_to_qp(&mut inner, dto, post.local, &list),
-            Direction::Request => self.post_request(&mut inner, dto, post, &list),
-        }
+        self.post_request(&mut inner, dto, post, &list)
     }
 
     /// Completes a DTO that cannot be posted, and breaks the connection.
@@ -229,10 +222,6 @@ impl Ep {
     fn complete_refused(self: &Arc<Self>, post: &Post<'_>, error: DatError) {
         let inner = self.inner.lock();
         let is_connected = matches!(inner.phase, Phase::Connected(_));
-        let evd = match post.operation.direction() {
-            Direction::Request => inner.parts.request_evd(),
-            Direction::Receive => inner.parts.recv_evd(),
-        };
         let dto = Dto {
             cookie: post.cookie,
             operation: post.operation,
@@ -246,7 +235,7 @@ impl Ep {
             extra: 0,
         };
         // None if the Endpoint was freed.
-        if let Ok(evd) = evd {
+        if let Ok(evd) = inner.parts.request_evd() {
             evd.report(&dto.event(self.handle(), result));
         }
         drop(inner);
@@ -272,21 +261,13 @@ impl MappedDto {
 }
 
 impl Inner {
-    /// Returns the number of DTOs that surely find a slot; `None` unless requests can be sent.
-    fn room(&self) -> Option<PerDirection<u32>> {
+    /// Returns the number of requests that surely find a slot; `None` unless they can be sent.
+    fn room(&self) -> Option<u32> {
         if !matches!(self.phase, Phase::Connected(_)) || self.may_send().is_err() {
             return None;
         }
-        let free = |capacity: u32, outstanding| capacity.saturating_sub(outstanding);
-        let takes_receives = self.preposted_count.is_none() && self.parts.srq.is_none();
-        Some(PerDirection {
-            requests: free(self.requests.capacity(), self.requests.outstanding()),
-            receives: if takes_receives {
-                free(self.receives.capacity(), self.receives.outstanding())
-            } else {
-                0
-            },
-        })
+        let requests = &self.requests;
+        Some(requests.capacity().saturating_sub(requests.outstanding()))
     }
 }
 

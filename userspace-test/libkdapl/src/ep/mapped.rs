@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Mapped posts of an endpoint: see "Mapped posts" in `docs/ioctl/dto.md`.
 //!
-//! The DTOs of a long burst of posts are mapped, so that one call posts many. A DTO is mapped only
-//! if the kernel has accepted one like it before, and so cannot refuse it. All other DTOs are
-//! posted by calls.
+//! The requests of a long burst of posts are mapped, so that one call posts many. A request is
+//! mapped only if the kernel has accepted one like it before, and so cannot refuse it. All other
+//! DTOs are posted by calls.
 
 use super::Dto;
-use crate::raw::{self, call, Device, MappedPosts, Room};
+use crate::raw::{self, call, Device, MappedPosts};
 use crate::sys::*;
 use crate::{Handle, Segment};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Number of posts between two calls that take events, after which a burst asks for a promise.
+/// Number of requests between two calls that take events, after which a burst asks for a promise.
 const LONG: u32 = 8;
+
+/// Number of requests of a burst that are posted without any preparation for a promise.
+const SHORT: u32 = 4;
 
 /// Number of kinds of DTOs that are remembered.
 const KINDS: usize = 4;
@@ -47,12 +50,12 @@ impl Kind {
     }
 }
 
-/// Posts of an endpoint. Locked during each post.
+/// Requests of an endpoint. Locked during the post of each.
 #[derive(Debug, Default)]
 pub(crate) struct Posts {
     /// [`Bursts::takes`](crate::bursts::Bursts::takes) at the last post.
     takes: u32,
-    /// Number of posts of this burst.
+    /// Number of requests of this burst.
     burst: u32,
     kinds: [Option<Kind>; KINDS],
     /// Position in `kinds` of the next kind.
@@ -62,9 +65,7 @@ pub(crate) struct Posts {
     /// Number of the promise that `room` belongs to.
     promise: u32,
     /// Number of DTOs that may still be mapped under the promise.
-    room: Room,
-    /// The same for both directions together.
-    slots: u32,
+    room: u32,
     /// Number of DTOs that were mapped so far.
     total: u64,
     /// Number of calls that post without this lock.
@@ -72,13 +73,15 @@ pub(crate) struct Posts {
 }
 
 impl Posts {
-    /// Counts a post.
-    pub(super) fn count(&mut self, device: &Device) {
+    /// Counts a request. Returns whether the burst is short so far, and nothing was mapped before:
+    /// a call posts the request, and that is all.
+    pub(super) fn count(&mut self, device: &Device) -> bool {
         let takes = device.bursts.takes();
         if takes != self.takes {
             (self.takes, self.burst) = (takes, 0);
         }
-        self.burst += 1;
+        self.burst = self.burst.saturating_add(1);
+        self.burst <= SHORT && self.ring.is_none()
     }
 
     /// Maps a DTO. Returns `false` if it has to be posted by a call.
@@ -88,7 +91,7 @@ impl Posts {
         }
         let Some(promise) = self.ring().and_then(|ring| ring.promise()) else { return false };
         let Some(mapped) = self.accepted(device, dto) else { return false };
-        if !self.take_room(promise, dto.raw().operation == KDAPL_DTO_RECEIVE) {
+        if !self.take_room(promise) {
             return false;
         }
         let Some(ring) = self.ring() else { return false };
@@ -105,18 +108,14 @@ impl Posts {
     }
 
     /// Takes room for a DTO. Returns `false` if the promise has none left.
-    fn take_room(&mut self, promise: u32, is_receive: bool) -> bool {
+    fn take_room(&mut self, promise: u32) -> bool {
         if promise != self.promise {
             let Some(ring) = self.ring() else { return false };
-            let (room, slots) = (ring.room(), ring.slots());
-            (self.promise, self.room, self.slots) = (promise, room, slots);
+            (self.promise, self.room) = (promise, ring.room());
         }
-        let room = if is_receive { &mut self.room.receives } else { &mut self.room.requests };
-        if *room == 0 || self.slots == 0 {
-            return false;
-        }
-        (*room, self.slots) = (*room - 1, self.slots - 1);
-        true
+        let left = self.room.checked_sub(1);
+        self.room = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// Returns the DTO in the form of the ring, if the kernel accepts it.
@@ -128,9 +127,7 @@ impl Posts {
         let fits = !is_empty_read
             && kind.frees == device.bursts.frees()
             && kind.holds(local)
-            && (raw.operation == KDAPL_DTO_SEND
-                || raw.operation == KDAPL_DTO_RECEIVE
-                || fits_remote(local, &raw.remote));
+            && (raw.operation == KDAPL_DTO_SEND || fits_remote(local, &raw.remote));
         fits.then_some(kdapl_mapped_dto {
             operation: raw.operation,
             flags: raw.flags,
@@ -155,11 +152,7 @@ impl Posts {
     /// Remembers a DTO that the kernel has accepted.
     pub(super) fn learn(&mut self, device: &Device, dto: &Dto<'_>) {
         let (raw, [local]) = (dto.raw(), raw::segments(dto)) else { return };
-        let is_mappable = matches!(
-            raw.operation,
-            KDAPL_DTO_SEND | KDAPL_DTO_RDMA_WRITE | KDAPL_DTO_RDMA_READ | KDAPL_DTO_RECEIVE
-        );
-        if !is_mappable {
+        if !matches!(raw.operation, KDAPL_DTO_SEND | KDAPL_DTO_RDMA_WRITE | KDAPL_DTO_RDMA_READ) {
             return;
         }
         let frees = device.bursts.frees();

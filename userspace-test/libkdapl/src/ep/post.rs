@@ -193,13 +193,18 @@ impl Ep {
     /// Those of [`post`](Self::post).
     pub fn post_dto(&self, dto: &Dto<'_>) -> Result<()> {
         let (device, handle) = (self.device(), self.handle());
+        let mut message = kdapl_ep_post { handle: handle.0, dto: dto.0, ..Default::default() };
+        if dto.0.operation == KDAPL_DTO_RECEIVE {
+            return raw::call(device, call::EP_POST, &mut message);
+        }
         let mut posts = self.posts();
-        posts.count(device);
+        if posts.count(device) {
+            return raw::call(device, call::EP_POST, &mut message);
+        }
         if posts.map(device, handle, dto) {
             return Ok(());
         }
-        let hdr = kdapl_hdr { flags: posts.flags(device, handle), ..Default::default() };
-        let mut message = kdapl_ep_post { hdr, handle: handle.0, dto: dto.0 };
+        message.hdr.flags = posts.flags(device, handle);
         raw::call(device, call::EP_POST, &mut message)?;
         posts.learn(device, dto);
         Ok(())

@@ -10,15 +10,6 @@ use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 /// Number of words of a DTO.
 const DTO_WORDS: usize = size_of::<kdapl_mapped_dto>() / size_of::<u64>();
 
-/// Number of DTOs that may be mapped under a promise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
-    /// Requests.
-    pub requests: u32,
-    /// Receives.
-    pub receives: u32,
-}
-
 /// The mapped posts of an endpoint. One thread at a time writes them.
 #[derive(Debug)]
 pub struct MappedPosts {
@@ -81,17 +72,8 @@ impl MappedPosts {
 
     /// Returns the number of DTOs that may be mapped under the promise that was just read.
     #[must_use]
-    pub fn room(&self) -> Room {
-        Room {
-            requests: self.word(std::mem::offset_of!(kdapl_mapped_promise, request_room)),
-            receives: self.word(std::mem::offset_of!(kdapl_mapped_promise, recv_room)),
-        }
-    }
-
-    /// Returns the number of slots. A promise has room for as many DTOs at most.
-    #[must_use]
-    pub fn slots(&self) -> u32 {
-        self.slots
+    pub fn room(&self) -> u32 {
+        self.word(std::mem::offset_of!(kdapl_mapped_promise, room))
     }
 
     /// Appends a DTO. Returns whether `promise` still holds. Otherwise the kernel may have missed

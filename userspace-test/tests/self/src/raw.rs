@@ -8,6 +8,7 @@ use libkdapl::sys::{
 };
 use libkdapl::{Buffer, Error};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, ptr};
 
 /// An address that is never mapped.
@@ -168,6 +169,18 @@ impl Mapped {
         }
         self.start = moved;
         Ok(())
+    }
+}
+
+impl Mapped {
+    /// Writes the word with this number, or with its remainder by the number of words, of a mapping
+    /// that may be written.
+    pub fn write(&self, number: usize, word: u64) {
+        let place = number % (self.length / size_of::<AtomicU64>());
+        // SAFETY: it lies within the mapping, which lives as long as `self`, and is aligned. The
+        // kernel accesses it as atomic integers.
+        let cell = unsafe { &*self.start.cast::<AtomicU64>().add(place) };
+        cell.store(word, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,6 @@ use crate::rust::model::{
         AtomicU64, //
     },
     event::Operation,
-    handle::PerDirection,
     mapped_posts::{
         MappedDto,
         MappedPosts,
@@ -23,17 +22,17 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 struct Memory {
-    words: [AtomicU32; 4],
+    words: [AtomicU32; 3],
     dtos: Vec<AtomicU64>,
 }
 
 impl PostMemory for Memory {
     fn words(&self) -> PostWords<'_> {
-        let [tail, promise, requests, receives] = &self.words;
+        let [tail, promise, room] = &self.words;
         PostWords {
             tail,
             promise,
-            room: PerDirection { requests, receives },
+            room,
             dtos: &self.dtos,
         }
     }
@@ -41,7 +40,7 @@ impl PostMemory for Memory {
 
 impl Memory {
     fn for_dtos(count: usize) -> Self {
-        let words = [0; 4].map(AtomicU32::new);
+        let words = [0; 3].map(AtomicU32::new);
         let dtos = (0..count * DTO_WORDS).map(|_| AtomicU64::new(0)).collect();
         Self { words, dtos }
     }
@@ -101,12 +100,7 @@ fn each_field_is_decoded() {
             u64::MAX,
         ]
     };
-    let known = [
-        Operation::Send,
-        Operation::RdmaWrite,
-        Operation::RdmaRead,
-        Operation::Receive,
-    ];
+    let known = [Operation::Send, Operation::RdmaWrite, Operation::RdmaRead];
     for operation in known {
         let decoded = MappedDto::decode(words(operation.number()));
         let expected = MappedDto {
@@ -118,7 +112,7 @@ fn each_field_is_decoded() {
         };
         assert_eq!(decoded, expected);
     }
-    for other in [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0x100, 0x101, u32::MAX] {
+    for other in [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0x100, 0x101, u32::MAX] {
         assert_eq!(MappedDto::decode(words(other)).operation, None, "{other}");
     }
 }
@@ -128,14 +122,10 @@ fn a_promise_has_another_number_each_time_and_never_0() {
     let mut ring = ring(8);
     let mut seen = Vec::new();
     for _ in 0..5 {
-        ring.promise(PerDirection {
-            requests: 3,
-            receives: 100,
-        });
+        ring.promise(3);
         let words = ring.memory().words();
         seen.push(words.promise.load());
-        let room = (words.room.requests.load(), words.room.receives.load());
-        assert_eq!(room, (3, 8), "room is limited by the slots");
+        assert_eq!(words.room.load(), 3);
         ring.withdraw();
         assert_eq!(ring.memory().words().promise.load(), 0);
     }
@@ -143,12 +133,16 @@ fn a_promise_has_another_number_each_time_and_never_0() {
 }
 
 #[test]
+fn room_is_limited_by_the_slots() {
+    let mut ring = ring(8);
+    ring.promise(100);
+    assert_eq!(ring.memory().words().room.load(), 8);
+}
+
+#[test]
 fn promises_skip_0() {
     let mut ring = MappedPosts::numbered_after(Memory::for_dtos(1), u32::MAX).expect("a ring");
-    ring.promise(PerDirection {
-        requests: 1,
-        receives: 1,
-    });
+    ring.promise(1);
     assert_eq!(ring.memory().words().promise.load(), 1);
 }
 

@@ -10,7 +10,6 @@ use super::{
             AtomicU32,
             AtomicU64, //
         },
-        handle::PerDirection,
         mapped_posts::{
             MappedPosts,
             PostMemory,
@@ -30,7 +29,7 @@ use loom::{
 const SLOTS: u32 = 2;
 
 struct Memory {
-    words: [AtomicU32; 4],
+    words: [AtomicU32; 3],
     dtos: Vec<AtomicU64>,
 }
 
@@ -40,11 +39,11 @@ struct Shared(Arc<Memory>);
 
 impl PostMemory for Shared {
     fn words(&self) -> PostWords<'_> {
-        let [tail, promise, requests, receives] = &self.0.words;
+        let [tail, promise, room] = &self.0.words;
         PostWords {
             tail,
             promise,
-            room: PerDirection { requests, receives },
+            room,
             dtos: &self.0.dtos,
         }
     }
@@ -69,10 +68,7 @@ impl Kernel {
     /// Promises to post as many DTOs as there are slots.
     fn promise(&mut self) {
         self.keep();
-        self.ring.promise(PerDirection {
-            requests: SLOTS,
-            receives: 0,
-        });
+        self.ring.promise(SLOTS);
     }
 }
 
@@ -90,7 +86,7 @@ fn map(memory: &Shared, promise: u32, cookie: u64) -> bool {
 /// A process maps DTOs under a promise, and the timer keeps it meanwhile. Calls `map_one` for each
 /// DTO.
 fn none_is_missed(map_one: fn(&Shared, u32, u64) -> bool) {
-    let words = [0; 4].map(AtomicU32::new);
+    let words = [0; 3].map(AtomicU32::new);
     let dtos = (0..SLOTS as usize * DTO_WORDS)
         .map(|_| AtomicU64::new(0))
         .collect();

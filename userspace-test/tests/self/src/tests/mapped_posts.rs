@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! DTOs that a process posts without a call for each: "Mapped posts" in `docs/ioctl/dto.md`.
 
+pub mod hostile;
+
 use super::tests;
 use super::user_limits::Parameter;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{self, connection_over, done, dto, empty, refused_as, same};
-use crate::raw::{call, map, posts_offset_of, protect, Mapped};
+use crate::harness::skip;
+use crate::raw::call;
 use anyhow::{ensure, Result};
 use libkdapl::raw::{call as calls, MappedPosts};
 use libkdapl::sys::*;
@@ -14,16 +17,18 @@ use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Segment, Subtype, Type,
 };
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
     #[Transport]
     wait_for_a_call, 30, "A mapped DTO is posted by the next call on the file, before that call";
     #[Transport]
     timer, 30, "A mapped DTO is posted by a timer if the process makes no call";
+    #[Transport]
+    renewed, 30, "After a wait with several mapped DTOs two more waits bring promises, and no third one";
     #[Link, Transport]
     streamed, 120, "A process with many messages in flight maps most of them, and all arrive in order";
     #[Transport]
+    receives, 60, "A receive is posted by its call, however many follow: messages find it without another call";
     room, 30, "An Endpoint takes as many mapped requests as its attributes say, and refuses one more";
     #[Transport]
     learned, 30, "A DTO is mapped only if the kernel has accepted one like it: others are refused by the call";
@@ -33,9 +38,6 @@ tests! {
     flushed, 30, "Mapped DTOs of a disconnected Endpoint are flushed, each with its event";
     #[Transport]
     ends, 30, "Mapped DTOs of an Endpoint that is freed, and of a process that exits, are dropped";
-    rights, 20, "A process cannot write promises, map other lengths, or map an Endpoint that is gone";
-    #[Transport]
-    scribbled, 60, "A process that scribbles over its mapped DTOs harms only its own connection";
 }
 
 /// Time after which the kernel posts mapped DTOs, so long that a call always comes first.
@@ -129,6 +131,25 @@ fn timer(context: &Context) -> Result<()> {
     done(&context.next(&client.request)?, DtoOperation::Send, 8, 1)
 }
 
+fn renewed(context: &Context) -> Result<()> {
+    let _parameter = without_timer()?;
+    let Pair { client, server, .. } = &Pair::new(context, Shape::default())?;
+    let mut posts = Posts::new(client)?;
+    posts.promised(context, server)?;
+    for (mapped, renews) in [(1, true), (4, true), (1, true), (1, false)] {
+        println!("{mapped} mapped");
+        let promise = posts.mapped.promise().ok_or_else(|| anyhow::anyhow!("no promise"))?;
+        for cookie in 0..mapped {
+            server.receive(0, 64, cookie)?;
+            posts.push(send(client, 8, cookie), promise)?;
+        }
+        complete_all(context, client, DtoOperation::Send, 0..mapped, |_| 8)?;
+        complete_all(context, server, DtoOperation::Receive, 0..mapped, |_| 8)?;
+        same("promise after it", posts.mapped.promise().is_some(), renews)?;
+    }
+    Ok(())
+}
+
 /// Waits until all of `cookies` have completed, and takes their events. The last call that takes
 /// events finds all slots free.
 fn complete_all(
@@ -139,10 +160,11 @@ fn complete_all(
     length: impl Fn(u64) -> u64,
 ) -> Result<()> {
     let count = (cookies.end - cookies.start) as i32;
-    let (first, _) = end.request.wait(Some(context.patience()), count)?;
+    let evd = if operation == DtoOperation::Receive { &end.recv } else { &end.request };
+    let (first, _) = evd.wait(Some(context.patience()), count)?;
     done(&first, operation, length(cookies.start), cookies.start)?;
     for cookie in cookies.skip(1) {
-        done(&context.next(&end.request)?, operation, length(cookie), cookie)?;
+        done(&context.next(evd)?, operation, length(cookie), cookie)?;
     }
     Ok(())
 }
@@ -152,8 +174,8 @@ fn streamed(context: &Context) -> Result<()> {
     let _parameter = without_timer()?;
     let shape = Shape { receives: DEPTH as u32, requests: DEPTH as u32, ..Default::default() };
     let Pair { client, server, .. } = &Pair::new(context, shape)?;
-    // The first messages are the longest ones.
-    let length = |cookie: u64| 57 - cookie % 50;
+    // The first messages that teach a length are the longest ones.
+    let length = |cookie: u64| 57 - cookie.saturating_sub(8) % 50;
     let rounds = context.count(50).max(3);
     for round in 0..rounds {
         let cookies = round * DEPTH..(round + 1) * DEPTH;
@@ -175,22 +197,41 @@ fn streamed(context: &Context) -> Result<()> {
     same("mapped: all but the first round", client.ep.mapped_posts(), (rounds - 1) * DEPTH)
 }
 
+fn receives(context: &Context) -> Result<()> {
+    const DEPTH: u64 = 16;
+    let _parameter = without_timer()?;
+    let shape = Shape { receives: DEPTH as u32, requests: DEPTH as u32, ..Default::default() };
+    let Pair { client, server, .. } = &Pair::new(context, shape)?;
+    for round in 0..3 {
+        println!("round {round}");
+        (0..DEPTH).try_for_each(|cookie| server.receive(0, 64, cookie))?;
+        // The server makes no call until all messages have arrived.
+        (0..DEPTH).try_for_each(|cookie| client.send(0, 8, cookie))?;
+        complete_all(context, client, DtoOperation::Send, 0..DEPTH, |_| 8)?;
+        complete_all(context, server, DtoOperation::Receive, 0..DEPTH, |_| 8)?;
+    }
+    same("mapped by the server", server.ep.mapped_posts(), 0)
+}
+
 fn room(context: &Context) -> Result<()> {
     const REQUESTS: u64 = 24;
+    if context.client.is_iwarp() {
+        return skip("over iWARP no message waits for a receive");
+    }
     let _parameter = without_timer()?;
-    let shape = Shape { requests: REQUESTS as u32, ..Default::default() };
+    let shape =
+        Shape { requests: REQUESTS as u32, receives: REQUESTS as u32, ..Default::default() };
     let Pair { client, server, .. } = &Pair::new(context, shape)?;
-    let to = server.lmr.remote_segment(0, 64);
     for round in 0..3 {
-        for cookie in 0..REQUESTS {
-            client.write(0, 8, to, cookie)?;
-        }
+        // They wait for receives, and keep their slots meanwhile.
+        (0..REQUESTS).try_for_each(|cookie| client.send(0, 8, cookie))?;
         same("mapped so far", client.ep.mapped_posts(), round * REQUESTS)?;
-        // The completions are in the queue, and their slots busy, until a call takes them.
         let local = [client.lmr.segment(0, 8)];
-        let one_more = client.ep.post_rdma_write(&local, to, 0, CompletionFlags::default());
+        let one_more = client.ep.post_send(&local, REQUESTS, CompletionFlags::default());
         refused_as(one_more, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP)?;
-        complete_all(context, client, DtoOperation::RdmaWrite, 0..REQUESTS, |_| 8)?;
+        (0..REQUESTS).try_for_each(|cookie| server.receive(0, 64, cookie))?;
+        complete_all(context, client, DtoOperation::Send, 0..REQUESTS, |_| 8)?;
+        complete_all(context, server, DtoOperation::Receive, 0..REQUESTS, |_| 8)?;
     }
     Ok(())
 }
@@ -306,81 +347,4 @@ fn ends(context: &Context) -> Result<()> {
         connection_over(&context.next(&server.connect)?)?;
     }
     Ok(())
-}
-
-fn rights(context: &Context) -> Result<()> {
-    let ia = context.open()?;
-    let end = End::new(&ia, Shape::default())?;
-    let (device, handle) = (end.ia.device(), end.ep.handle().0);
-    let page = 4096;
-    let promise = posts_offset_of(handle, KDAPL_MAP_PROMISE);
-    let posts = posts_offset_of(handle, KDAPL_MAP_POSTS);
-    let stale = posts_offset_of(handle ^ (1 << 20), KDAPL_MAP_POSTS);
-    let evd = posts_offset_of(end.recv.handle().0 ^ (1 << 21), KDAPL_MAP_POSTS);
-    let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
-    let execute = libc::PROT_READ | libc::PROT_EXEC;
-    let (shared, private) = (libc::MAP_SHARED, libc::MAP_PRIVATE);
-    for (what, offset, length, protection, flags, errno) in [
-        ("promise to write", promise, page, write, shared, libc::EACCES),
-        ("promise to execute", promise, page, execute, shared, libc::EACCES),
-        ("posts to execute", posts, 2 * page, execute, shared, libc::EACCES),
-        ("promise, private", promise, page, read, private, libc::EINVAL),
-        ("posts, private", posts, 2 * page, write, private, libc::EINVAL),
-        ("too much promise", promise, 2 * page, read, shared, libc::EINVAL),
-        ("too few posts", posts, page, write, shared, libc::EINVAL),
-        ("too many posts", posts, 3 * page, write, shared, libc::EINVAL),
-        ("a stale Endpoint", stale, 2 * page, write, shared, libc::ENXIO),
-        ("no Endpoint", evd, 2 * page, write, shared, libc::ENXIO),
-    ] {
-        let error = map(device, offset, length, protection, flags).err();
-        same(what, error.and_then(|error| error.raw_os_error()), Some(errno))?;
-    }
-    let mapped: Mapped = map(device, promise, page, read, shared)?;
-    let error = protect(&mapped, write).err();
-    same("mprotect", error.and_then(|error| error.raw_os_error()), Some(libc::EACCES))
-}
-
-fn scribbled(context: &Context) -> Result<()> {
-    let (hostile, victim) =
-        (Pair::new(context, Shape::default())?, Pair::new(context, Shape::default())?);
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| -> Result<()> {
-        let (stop, client) = (&stop, &hostile.client);
-        let mut rng = context.rng();
-        let mut mapped = MappedPosts::new(client.ia.device(), client.ep.handle().0)?;
-        scope.spawn(move || {
-            while !stop.load(Ordering::Acquire) {
-                let words = std::array::from_fn(|_| rng.u64(..));
-                let random = kdapl_mapped_dto {
-                    operation: rng.u32(0..8),
-                    flags: if rng.bool() { 0 } else { rng.u32(..) },
-                    local: client.lmr.segment(0, rng.usize(0..100)),
-                    reserved: words,
-                    ..Default::default()
-                };
-                let promise = mapped.promise().unwrap_or(1);
-                let _ = mapped.push(&random, promise);
-                if rng.u32(0..8) == 0 {
-                    mapped.set_tail(rng.u32(..));
-                }
-            }
-        });
-        scope.spawn(move || {
-            while !stop.load(Ordering::Acquire) {
-                // Any outcome is right, but each call ends.
-                let _ = request_promise(client);
-                let _ = client.request.dequeue();
-                let _ = client.ep.status();
-            }
-        });
-        let outcome = (0..context.count(500)).try_for_each(|cookie| {
-            victim.server.receive(0, 64, cookie)?;
-            victim.client.send(0, 64, cookie)?;
-            done(&context.next(&victim.server.recv)?, DtoOperation::Receive, 64, cookie)?;
-            done(&context.next(&victim.client.request)?, DtoOperation::Send, 64, cookie)
-        });
-        stop.store(true, Ordering::Release);
-        outcome
-    })?;
-    Ok(hostile.client.ep.free()?)
 }
