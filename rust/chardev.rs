@@ -8,4 +8,3 @@
 mod client;
 pub(crate) mod fops;
 mod ioctl;
-mod promises;

@@ -80,7 +80,6 @@ use self::{
     data::{
         receive_slots,
         Kept,
-        LazyRing,
         Named,
         Plan,
         Preposted,

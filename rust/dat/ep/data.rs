@@ -6,7 +6,6 @@ mod complete;
 mod examine;
 mod list;
 mod local;
-mod mapped;
 mod marker;
 mod named;
 mod post;
@@ -31,7 +30,6 @@ pub(in crate::dat) use self::local::{
 };
 
 pub(super) use self::{
-    mapped::LazyRing,
     named::Named,
     preposted::Preposted,
     registrations::Registrations,

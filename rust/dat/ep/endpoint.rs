@@ -4,10 +4,7 @@
 
 use super::{
     context::EpContext,
-    data::{
-        LazyRing,
-        Preposted, //
-    },
+    data::Preposted,
     effects::EFFECTS,
     inner::Inner,
     teardown::PastLives, //
@@ -84,8 +81,6 @@ pub(crate) struct Ep {
     pub(super) preposted: Mutex<Preposted>,
     #[pin]
     pub(super) inner: SpinLockIrq<Inner>,
-    /// DTOs that a process posts without a call for each.
-    pub(super) mapped: LazyRing,
     #[pin]
     pub(super) timer: DelayedWork<Ep, CONNECT>,
     #[pin]
@@ -106,7 +101,7 @@ pub(crate) struct Ep {
 
 impl Ep {
     /// Returns the handle.
-    pub(crate) fn handle(&self) -> u64 {
+    pub(in crate::dat) fn handle(&self) -> u64 {
         self.handle.into_raw()
     }
 

@@ -99,11 +99,10 @@ impl Ia {
         T::table(self).get(handle)
     }
 
-    /// Returns the object whose handle has these low bits. A process maps memory of an object by
-    /// them.
-    pub(crate) fn get_by_low_bits<T: Tabled>(&self, low_bits: u64) -> Option<Arc<T>> {
+    /// Returns the EVD whose handle has these low bits, by which a process maps its events.
+    pub(crate) fn evd_at(&self, low_bits: u64) -> Option<Arc<Evd>> {
         let key = Handle::from_raw(low_bits).key();
-        T::table(self).get_by_short_generation(key.index, key.short_generation())
+        Evd::table(self).get_by_short_generation(key.index, key.short_generation())
     }
 
     /// As [`Ia::get`], with a subtype that names the invalid one of several handles.

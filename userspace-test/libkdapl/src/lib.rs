@@ -42,7 +42,6 @@
 #![deny(unsafe_code)]
 
 mod address;
-mod bursts;
 mod cno;
 mod codes;
 mod cr;

@@ -7,7 +7,6 @@ use crate::object::{Handle, Object, Pz};
 use crate::raw::{self, call, Buffer, Device};
 use crate::sys::*;
 use crate::Segment;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Result of [`Lmr::query`].
@@ -39,25 +38,6 @@ struct Inner {
     _pz: Pz,
 }
 
-impl Inner {
-    /// Returns the addresses of the region.
-    fn memory(&self) -> Range<u64> {
-        let start = self.buffer.address(0);
-        start..start.saturating_add(self.buffer.len() as u64)
-    }
-
-    /// Keeps endpoints from mapping DTOs of the region, which is about to be freed.
-    fn forget(&self) {
-        self.object.device.bursts.remove_region(self.registration.lmr_context, &self.memory());
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.forget();
-    }
-}
-
 impl Lmr {
     pub(crate) fn register(
         device: &Arc<Device>,
@@ -75,7 +55,7 @@ impl Lmr {
             ..Default::default()
         };
         raw::call(device, call::LMR_CREATE, &mut message)?;
-        let inner = Inner {
+        Ok(Self(Arc::new(Inner {
             object: Object::new(device, message.handle, call::LMR_FREE),
             buffer,
             registration: LmrRegistration {
@@ -85,9 +65,7 @@ impl Lmr {
                 size: message.registered_size,
             },
             _pz: pz.clone(),
-        };
-        device.bursts.add_region(message.lmr_context, inner.memory());
-        Ok(Self(Arc::new(inner)))
+        })))
     }
 
     /// Returns the kernel's handle.
@@ -141,7 +119,6 @@ impl Lmr {
     /// # Errors
     /// `INVALID_STATE/LMR_IN_USE` if it cannot be unregistered now.
     pub fn free(&self) -> Result<()> {
-        self.0.forget();
         self.0.object.free()
     }
 }

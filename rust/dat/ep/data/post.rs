@@ -298,7 +298,7 @@ impl Ep {
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 
-    pub(super) fn post_request(
+    fn post_request(
         &self,
         inner: &mut Inner,
         dto: Dto,
