@@ -120,25 +120,29 @@ struct Exchange<M> {
 }
 
 impl<M: Message> Exchange<M> {
-    /// Copies a message in and checks its header. `flags` are the header flags that the call
-    /// supports.
+    /// Makes place for a message of the caller.
+    #[inline(always)]
+    fn new((argument, size): (UserPtr, usize)) -> Self {
+        Self {
+            address: argument.as_const_ptr().addr(),
+            size,
+            message: M::new_zeroed(),
+        }
+    }
+
+    /// Copies the message in, which has no copy yet, and checks its header. `flags` are the header
+    /// flags that the call supports.
     ///
     /// # Errors
     ///
     /// Those of a malformed message.
     #[inline(always)]
-    fn begin((argument, size): (UserPtr, usize), flags: u32) -> Result<Self> {
-        let mut message: M = uapi::read(argument, size)?;
-        let header = message.header();
+    fn begin(&mut self, flags: u32) -> Result {
+        uapi::read(self.argument(), self.size, &mut self.message)?;
+        let header = self.message.header();
         zero(header.flags & !flags)?;
         zero(header.reserved)?;
-        let this = Self {
-            address: argument.as_const_ptr().addr(),
-            size,
-            message,
-        };
-        this.may_write()?;
-        Ok(this)
+        self.may_write()
     }
 
     fn argument(&self) -> UserPtr {
@@ -185,7 +189,8 @@ fn exchange<M: Message, T: AfterCopy>(
     order: &Order,
     call: impl FnOnce(&mut M) -> CallResult<T>,
 ) -> Result {
-    let mut exchange = Exchange::begin(argument, flags)?;
+    let mut exchange = Exchange::new(argument);
+    exchange.begin(flags)?;
     let result = call(&mut exchange.message);
     exchange.finish(order, result)
 }

@@ -29,12 +29,13 @@ pub(crate) const BATCH: usize = 8;
 /// begin and end a connection, beyond the shortest queue length.
 const MIN_SLOTS: u32 = 8;
 
-/// A batch is an eighth of the queue length, at least one completion. The connection events have
-/// the rest of the slots beyond the queue length.
-const BATCH_DIVISOR: u32 = 8;
+/// A batch is a quarter of the queue length, at least one completion. The connection events have
+/// the rest of the slots beyond the queue length. With a batch of one completion, a drain that
+/// finds one polls again, to find that there is no other.
+const BATCH_DIVISOR: u32 = 4;
 
 /// Shortest queue length whose batches are of [`BATCH`] completions.
-pub(crate) const LONGEST_BATCH_QLEN: u32 = 64;
+pub(crate) const LONGEST_BATCH_QLEN: u32 = 32;
 
 const _: () = assert!(LONGEST_BATCH_QLEN / BATCH_DIVISOR == BATCH as u32);
 

@@ -20,7 +20,6 @@ use kdapl_bindings as bindings;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
-    transmute,
     uaccess::{
         UserPtr,
         UserSlice, //
@@ -117,37 +116,42 @@ messages!(
     kdapl_uring_stream => core::mem::offset_of!(bindings::kdapl_uring_stream, handle),
 );
 
-/// Copies in a message of `size` bytes. Fields that the caller's version lacks are zero.
+/// Copies in a message of `size` bytes. `message` is zeroed, so fields that the caller's version
+/// lacks are zero.
 ///
 /// # Errors
 ///
 /// `EINVAL` if the size is too small or differs from the size field of the message, `E2BIG` if the
 /// bytes after the known part are not zero, `EFAULT`.
-pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
+#[inline(always)]
+pub(crate) fn read<M: Message>(from: UserPtr, size: usize, message: &mut M) -> Result {
     if size < M::FIRST {
         return Err(EINVAL);
     }
-    let mut message: M = read_known(from, size)?;
+    read_known(from, size, message)?;
     if usize::try_from(message.header().size) != Ok(size) {
         return Err(EINVAL);
     }
-    if size > size_of::<M>() {
-        unknown_is_zero(from, size, size_of::<M>())?;
-    }
-    Ok(message)
+    Ok(())
 }
 
-/// Copies in the known part of `size` bytes. Missing bytes are zero.
-fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize) -> Result<T> {
-    let mut reader = UserSlice::new(from, size).reader();
-    if size >= size_of::<T>() {
-        let FixedSize(known) = reader.read::<FixedSize<T>>()?;
-        return Ok(known);
+/// Copies in a value of `size` bytes in the caller's version. `known` is zeroed.
+///
+/// # Errors
+///
+/// `E2BIG` if the bytes that the kernel does not know are not zero, `EFAULT`.
+#[inline(always)]
+fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize, known: &mut T) -> Result {
+    let bytes = known.as_mut_bytes();
+    if size >= bytes.len() {
+        copy_in(from, bytes)?;
+    } else {
+        copy_in(from, bytes.get_mut(..size).ok_or(EINVAL)?)?;
     }
-    let mut known = T::new_zeroed();
-    let sent = known.as_mut_bytes().get_mut(..size).ok_or(EINVAL)?;
-    reader.read_slice(sent)?;
-    Ok(known)
+    if size > size_of::<T>() {
+        unknown_is_zero(from, size, size_of::<T>())?;
+    }
+    Ok(())
 }
 
 /// Checks that the bytes from `known` up to `size` are zero.
@@ -220,13 +224,23 @@ fn copy_out(to: UserPtr, bytes: &[u8]) -> Result {
     }
 }
 
-/// A value that the kernel crate's reader can copy in. Its size is known at compile time, so the
-/// copy is cheaper than that of a slice.
-#[repr(transparent)]
-struct FixedSize<T>(T);
-
-// SAFETY: `T` is `FromBytes`, so any bytes are a valid value.
-unsafe impl<T: FromBytes> transmute::FromBytes for FixedSize<T> {}
+/// Copies `bytes` from user space, without the bookkeeping of a `UserSliceReader`.
+///
+/// # Errors
+///
+/// `EFAULT`.
+#[inline(always)]
+fn copy_in(from: UserPtr, bytes: &mut [u8]) -> Result {
+    // SAFETY: `bytes` is writable. The function accepts any user address.
+    let left = unsafe {
+        bindings::_copy_from_user(bytes.as_mut_ptr().cast(), from.as_const_ptr(), bytes.len())
+    };
+    if left == 0 {
+        Ok(())
+    } else {
+        Err(EFAULT)
+    }
+}
 
 /// Copies `bytes.len()` bytes from the user address that a message contains.
 pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {

@@ -90,8 +90,9 @@ impl Evd {
         while direct.may_continue() {
             // Producers may take this room in the meantime. The completions are then queued beyond
             // the queue length.
-            let most = ring_size::batch(self.qlen());
-            let room = usize::try_from(self.room()).map_or(most, |room| room.min(most));
+            let qlen = self.qlen();
+            let most = ring_size::batch(qlen);
+            let room = usize::try_from(self.room_within(qlen)).map_or(most, |room| room.min(most));
             if room == 0 {
                 if !self.recheck_room() {
                     return true;

@@ -280,7 +280,13 @@ impl Evd {
 
     /// Returns the number of events for which there is room within the queue length.
     pub(super) fn room(&self) -> u32 {
-        self.qlen().saturating_sub(self.queued_or_pending())
+        self.room_within(self.qlen())
+    }
+
+    /// As [`Evd::room`], for a caller that knows the queue length.
+    #[inline]
+    pub(super) fn room_within(&self, qlen: u32) -> u32 {
+        qlen.saturating_sub(self.queued_or_pending())
     }
 
     /// Reserves room for one event, until [`Evd::release_pending`].

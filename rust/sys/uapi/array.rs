@@ -4,8 +4,7 @@
 
 use super::{
     copy_out,
-    read_known,
-    unknown_is_zero, //
+    read_known, //
 };
 use crate::model::{
     direct_event::EventSink,
@@ -106,11 +105,8 @@ impl<T: Element> Array<T> {
     ///
     /// `E2BIG` if the part that the kernel does not know is not zero, `EFAULT`.
     pub(crate) fn read(&self, index: u32) -> Result<T> {
-        let address = self.address(index)?;
-        let element = read_known(address, self.stride())?;
-        if self.stride() > size_of::<T>() {
-            unknown_is_zero(address, self.stride(), size_of::<T>())?;
-        }
+        let mut element = T::new_zeroed();
+        read_known(self.address(index)?, self.stride(), &mut element)?;
         Ok(element)
     }
 

@@ -143,8 +143,8 @@ impl Task for EventStream {
 impl Issued<'_> {
     /// Begins a stream into the buffers of a group.
     pub(super) fn stream(&self, group: u16) -> Result<i32> {
-        let mut exchange =
-            Exchange::<bindings::kdapl_uring_stream>::begin(self.argument, ABSOLUTE)?;
+        let mut exchange = Exchange::<bindings::kdapl_uring_stream>::new(self.argument);
+        exchange.begin(ABSOLUTE)?;
         let message = &mut exchange.message;
         let deadline = ioctl::deadline(&message.hdr, message.timeout_ns);
         (message.taken, message.buffer) = (0, 0);

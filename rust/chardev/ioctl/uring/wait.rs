@@ -214,7 +214,8 @@ impl Issued<'_> {
         flags: u32,
         begin: impl FnOnce(&mut W::Message) -> CallResult<Begun<W>>,
     ) -> Result<i32> {
-        let mut exchange = Exchange::<W::Message>::begin(self.argument, flags)?;
+        let mut exchange = Exchange::<W::Message>::new(self.argument);
+        exchange.begin(flags)?;
         let done = match begin(&mut exchange.message) {
             Ok(Begun::Wait(wait, deadline)) => {
                 return self.start(WaitCommand {

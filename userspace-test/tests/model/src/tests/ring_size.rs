@@ -38,7 +38,7 @@ fn a_batch_is_between_one_and_the_queue_length() {
             "{qlen}"
         );
     }
-    assert_eq!((batch(64), batch(u32::MAX)), (BATCH, BATCH));
+    assert_eq!((batch(32), batch(u32::MAX)), (BATCH, BATCH));
 }
 
 #[test]
