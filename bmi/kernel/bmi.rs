@@ -47,7 +47,7 @@ module! {
     imports_ns: ["KDAPL"],
 }
 
-/// The module, which does nothing before `bmi_open()`.
+/// The module, which does nothing before `bmi_open_with()`.
 struct Bmi;
 
 impl kernel::Module for Bmi {

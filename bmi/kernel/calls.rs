@@ -25,6 +25,10 @@ use crate::{
         Instance,
         Shared, //
     },
+    options::{
+        Options,
+        Wanted, //
+    },
 };
 use kernel::{
     ffi::{
@@ -90,18 +94,21 @@ unsafe fn string<'a>(text: *const c_char) -> Option<&'a CStr> {
     (!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) })
 }
 
-/// `bmi_open()`.
+/// `bmi_open_with()`.
 ///
 /// # Safety
 ///
-/// As of the module.
+/// As of the module. `options` is NULL, or valid for a read.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn bmi_open(
+pub(crate) unsafe extern "C" fn bmi_open_with(
     adapter: *const c_char,
     listen: *const c_char,
+    options: *const Wanted,
 ) -> *mut Instance {
     // SAFETY: By the safety requirement.
     let (adapter, listen) = unsafe { (string(adapter), string(listen)) };
+    // SAFETY: By the safety requirement.
+    let wanted = unsafe { options.as_ref() };
     let open = || {
         let parse = |text: &CStr| {
             text.to_str()
@@ -109,7 +116,9 @@ pub(crate) unsafe extern "C" fn bmi_open(
                 .and_then(PeerAddress::parse)
                 .ok_or(EINVAL)
         };
-        Instance::open(adapter.ok_or(EINVAL)?, listen.map(parse).transpose()?)
+        let options = wanted.map_or_else(|| Ok(Options::default()), |it| Options::wanted(*it))?;
+        let listen = listen.map(parse).transpose()?;
+        Instance::open(adapter.ok_or(EINVAL)?, listen, options)
     };
     open().map_or_else(|error: Error| error.to_ptr(), KBox::into_raw)
 }
@@ -118,7 +127,7 @@ pub(crate) unsafe extern "C" fn bmi_open(
 ///
 /// # Safety
 ///
-/// As of the module. `bmi` is NULL or of `bmi_open()`, and closed once.
+/// As of the module. `bmi` is NULL or of `bmi_open_with()`, and closed once.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn bmi_close(bmi: *mut Instance) {
     if !bmi.is_null() {

@@ -65,7 +65,7 @@ void kdapl_bmi_noio_restore(unsigned int flags)
 	memalloc_noio_restore(flags);
 }
 
-EXPORT_SYMBOL_NS_GPL(bmi_open, "KDAPL_BMI");
+EXPORT_SYMBOL_NS_GPL(bmi_open_with, "KDAPL_BMI");
 EXPORT_SYMBOL_NS_GPL(bmi_close, "KDAPL_BMI");
 EXPORT_SYMBOL_NS_GPL(bmi_open_context, "KDAPL_BMI");
 EXPORT_SYMBOL_NS_GPL(bmi_close_context, "KDAPL_BMI");

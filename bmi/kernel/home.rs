@@ -180,7 +180,8 @@ impl KernelHome {
         extend(&mut self.held, ops, || None)?;
         extend(&mut self.stash, ops, || None)?;
         self.exposures.make_room(ops)?;
-        self.reports.reserve(2 * (ops + peers), GFP_KERNEL)?;
+        let rails = self.connections.rails_of(peers);
+        self.reports.reserve(2 * (ops + rails), GFP_KERNEL)?;
         Ok(self.connections.make_room(peers)?)
     }
 
@@ -220,7 +221,7 @@ impl KernelHome {
 
     /// Queues a report. The engine gets all of them before the next event.
     fn report(&mut self, report: Report) {
-        // There is room for two reports of each operation and each peer. Only failed messages can
+        // There is room for two reports of each operation and each rail. Only failed messages can
         // be more, and their connections end.
         if self.reports.push(report, GFP_KERNEL).is_err() {
             pr_err!("no memory for the result of a message\n");

@@ -234,10 +234,14 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Opens an instance.
-    pub(crate) fn open(adapter: &CStr, listen: Option<PeerAddress>) -> Result<KBox<Self>> {
+    pub(crate) fn open(
+        adapter: &CStr,
+        listen: Option<PeerAddress>,
+        options: Options,
+    ) -> Result<KBox<Self>> {
         let ia = Ia::open(adapter, ASYNC_EVENTS)?;
         let limits = ia.limits()?;
-        let options = Options::default().for_device(limits.segments);
+        let options = options.for_device(limits.segments);
         let streams = Streams::DTO | Streams::CONNECTION | Streams::CR | Streams::RMR_BIND;
         let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams, EVENTS)?);
         let home = KernelHome::new(Adapter::new(pz, evd.clone(), limits), &options)?;

@@ -4,9 +4,22 @@
 
 use crate::engine::{
     Config,
-    Window, //
+    Window,
+    MAX_RAILS, //
 };
-use kernel::page::PAGE_SIZE;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+/// `struct bmi_options` of the header.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    rails: u32,
+    push: u32,
+    stripe_from: u64,
+}
 
 /// Options of the instance. The unit of times is a millisecond.
 #[derive(Clone, Copy)]
@@ -15,6 +28,12 @@ pub(crate) struct Options {
     pub(crate) message: u32,
     /// Messages that a peer may send before this side has taken them.
     pub(crate) window: u16,
+    /// Connections to each peer.
+    pub(crate) rails: u8,
+    /// Bytes from which on a message is divided over the connections to a peer.
+    stripe_from: u64,
+    /// Long messages are read by their receivers, if both sides can do so.
+    pull: bool,
     /// Receives of the shared receive queue.
     pub(crate) shared_receives: u32,
     /// Time after which an attempt to connect fails.
@@ -26,6 +45,9 @@ impl Default for Options {
         Self {
             message: 16 * 1024,
             window: 32,
+            rails: 1,
+            stripe_from: 256 * 1024,
+            pull: true,
             shared_receives: 1024,
             connect_timeout: 30_000,
         }
@@ -33,6 +55,28 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns the options that a consumer wants.
+    pub(crate) fn wanted(wanted: Wanted) -> Result<Self> {
+        let default = Self::default();
+        let rails = match wanted.rails {
+            0 => default.rails,
+            rails => u8::try_from(rails).map_err(|_| EINVAL)?,
+        };
+        let stripe_from = match wanted.stripe_from {
+            0 => default.stripe_from,
+            bytes => bytes,
+        };
+        if usize::from(rails) > MAX_RAILS || wanted.push > 1 {
+            return Err(EINVAL);
+        }
+        Ok(Self {
+            rails,
+            stripe_from,
+            pull: wanted.push == 0,
+            ..default
+        })
+    }
+
     /// Returns the receives of each connection.
     pub(crate) fn window(&self) -> Window {
         Window::of_home(self.window)
@@ -58,8 +102,13 @@ impl Options {
         self.window().requests()
     }
 
-    /// Returns the parameters of the engine.
-    pub(crate) fn config(&self, pull: bool) -> Config {
+    /// Returns the entries of operations that a session needs.
+    pub(crate) fn session(&self) -> u32 {
+        self.window().sum() * u32::from(self.rails)
+    }
+
+    /// Returns the parameters of the engine, for a device on which receivers may or may not read.
+    pub(crate) fn config(&self, can_read: bool) -> Config {
         Config {
             instance: random(),
             message: self.message,
@@ -67,9 +116,9 @@ impl Options {
             lend: Window::LEND,
             lend_all: Window::LEND_ALL,
             queue: self.queue(),
-            rails: 1,
-            stripe_from: 256 * 1024,
-            pull,
+            rails: self.rails,
+            stripe_from: self.stripe_from,
+            pull: self.pull && can_read,
             silence: 15_000,
             patience: 5_000,
         }

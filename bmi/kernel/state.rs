@@ -81,7 +81,7 @@ impl State {
             closing: 0,
             ops: 0,
             peers: 0,
-            session: options.window().sum(),
+            session: options.session(),
         })
     }
 

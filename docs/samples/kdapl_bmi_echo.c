@@ -51,6 +51,18 @@ static bool registered = true;
 module_param(registered, bool, 0444);
 MODULE_PARM_DESC(registered, "messages are in memory of bmi_memalloc()");
 
+static uint rails = 1;
+module_param(rails, uint, 0444);
+MODULE_PARM_DESC(rails, "connections to each peer");
+
+static ulong stripe_from;
+module_param(stripe_from, ulong, 0444);
+MODULE_PARM_DESC(stripe_from, "bytes from which on a message is divided over the connections");
+
+static bool push;
+module_param(push, bool, 0444);
+MODULE_PARM_DESC(push, "long messages are written by their senders");
+
 static ulong echoed;
 module_param(echoed, ulong, 0444);
 MODULE_PARM_DESC(echoed, "messages that were sent back");
@@ -74,6 +86,17 @@ static struct bmi *server;
 static LIST_HEAD(clients);
 static bmi_context_id server_context;
 static struct task_struct *thread;
+
+static struct bmi *open_instance(const char *listen_addr)
+{
+	const struct bmi_options options = {
+		.rails = rails,
+		.push = push,
+		.stripe_from = stripe_from,
+	};
+
+	return bmi_open_with(adapter, listen_addr, &options);
+}
 
 static void free_client(struct bmi *bmi, struct client *it)
 {
@@ -250,7 +273,7 @@ static int start_server(void)
 {
 	int ret;
 
-	server = bmi_open(adapter, listen);
+	server = open_instance(listen);
 	if (IS_ERR(server))
 		return PTR_ERR(server);
 	ret = bmi_open_context(server, &server_context);
@@ -280,7 +303,7 @@ static int __init kdapl_bmi_echo_init(void)
 		ret = start_server();
 	if (ret || !peer)
 		return ret;
-	client = bmi_open(adapter, NULL);
+	client = open_instance(NULL);
 	if (IS_ERR(client)) {
 		ret = PTR_ERR(client);
 	} else {

@@ -62,15 +62,35 @@ struct bmi_unexpected_info {
 struct bmi;
 
 /**
- * bmi_open() - open an instance
+ * struct bmi_options - options of an instance; 0 is the default value of each
+ * @rails: connections to each peer, 1 to 4, by default 1; the smaller number of two peers is used
+ * @push: 1 if long messages are written by their senders; by default their receivers read them if
+ *        both sides can do that
+ * @stripe_from: bytes from which on a message is divided over the connections, by default 256 KiB
+ */
+struct bmi_options {
+	u32 rails;
+	u32 push;
+	u64 stripe_from;
+};
+
+/**
+ * bmi_open_with() - open an instance
  * @adapter: RDMA device, network device or IP address
  * @listen_addr: "kdapl://IP:PORT" to listen at, or NULL
+ * @options: options, or NULL for the default ones
  *
  * Return: the instance, or ERR_PTR(): -ENODEV without such a device, -EBUSY if the port is in use,
- * -EINVAL for another address, -ENOMEM; -EIO for an error of DAT without such a number, as for a
- * port that is reserved.
+ * -EINVAL for another address or an invalid option, -ENOMEM; -EIO for an error of DAT without such
+ * a number, as for a port that is reserved.
  */
-struct bmi *bmi_open(const char *adapter, const char *listen_addr);
+struct bmi *bmi_open_with(const char *adapter, const char *listen_addr,
+			  const struct bmi_options *options);
+static inline struct bmi *bmi_open(const char *adapter, const char *listen_addr)
+{
+	return bmi_open_with(adapter, listen_addr, NULL);
+}
+
 /**
  * bmi_close() - end all connections and operations of an instance, and free all its memory
  * @bmi: instance, with which no call is in progress; may be NULL

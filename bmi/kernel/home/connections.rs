@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connections: an Endpoint for each rail. The instance has one rail to each peer.
+//! Connections: an Endpoint for each rail.
 
 use super::{
     binds::REQUESTS,
@@ -42,9 +42,10 @@ pub(crate) const PRIVATE_DATA: usize = 64;
 pub(crate) struct Connections {
     /// Endpoints and their rails, in the order of the Endpoints' identities.
     eps: KVVec<(EpId, RailId)>,
-    /// Endpoints by the indices of peers.
+    /// Endpoints by the indices of peers, `rails` places for each.
     of_peers: KVVec<Option<(RailId, Arc<Ep>)>>,
-    /// Addresses to which this side connects, in the same way.
+    rails: usize,
+    /// Addresses to which this side connects, by the indices of peers.
     addresses: KVVec<Option<PeerAddress>>,
     timeout: u32,
     /// Receives and requests of an Endpoint.
@@ -66,6 +67,7 @@ impl Connections {
         Self {
             eps: KVVec::new(),
             of_peers: KVVec::new(),
+            rails: options.rails.into(),
             addresses: KVVec::new(),
             timeout: options.connect_timeout.saturating_mul(1000),
             receives: options.window().sum(),
@@ -79,15 +81,21 @@ impl Connections {
     }
 
     pub(super) fn make_room(&mut self, peers: usize) -> Result<(), AllocError> {
-        extend(&mut self.of_peers, peers, || None)?;
+        let rails = self.rails_of(peers);
+        extend(&mut self.of_peers, rails, || None)?;
         extend(&mut self.addresses, peers, || None)?;
-        let more = peers.saturating_sub(self.eps.len());
+        let more = rails.saturating_sub(self.eps.len());
         self.eps.reserve(more, GFP_KERNEL)
+    }
+
+    /// Returns the place of a rail.
+    fn place(&self, rail: RailId) -> usize {
+        rail.peer.0.index() as usize * self.rails + usize::from(rail.rail)
     }
 
     /// Returns the Endpoint of a rail.
     pub(super) fn ep(&self, rail: RailId) -> Option<&Arc<Ep>> {
-        let (found, ep) = self.of_peers.get(rail.peer.0.index() as usize)?.as_ref()?;
+        let (found, ep) = self.of_peers.get(self.place(rail))?.as_ref()?;
         (*found == rail).then_some(ep)
     }
 
@@ -101,15 +109,19 @@ impl Connections {
         self.eps.get(place).map(|(_, rail)| *rail)
     }
 
+    /// Returns the number of rails that so many peers may have.
+    pub(super) fn rails_of(&self, peers: usize) -> usize {
+        peers.saturating_mul(self.rails)
+    }
+
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
         self.eps.len()
     }
 
-    /// Stores the Endpoint of a rail. There is room for one of each peer.
+    /// Stores the Endpoint of a rail. There is room for all rails of each peer.
     fn insert(&mut self, rail: RailId, ep: Arc<Ep>) {
-        let index = rail.peer.0.index() as usize;
-        let id = ep.id();
+        let (id, index) = (ep.id(), self.place(rail));
         if let (Err(place), Some(slot)) = (self.find(id), self.of_peers.get_mut(index)) {
             let _ = self.eps.insert_within_capacity(place, (id, rail));
             *slot = Some((rail, ep));
@@ -122,7 +134,8 @@ impl Connections {
         if let Ok(place) = self.find(id) {
             let _ = self.eps.remove(place);
         }
-        let slot = self.of_peers.get_mut(rail.peer.0.index() as usize)?;
+        let index = self.place(rail);
+        let slot = self.of_peers.get_mut(index)?;
         slot.take().map(|(_, ep)| ep)
     }
 
@@ -297,8 +310,10 @@ impl KernelHome {
         let Some(cr) = self.crs.remove(request) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
-        let remote = cr.remote().ok().and_then(PeerAddress::new);
-        self.connections.set_address(rail.peer, remote);
+        if rail.rail == 0 {
+            let remote = cr.remote().ok().and_then(PeerAddress::new);
+            self.connections.set_address(rail.peer, remote);
+        }
         if self.create_ep(rail).is_err() && self.create_ep_after_ends(rail).is_err() {
             let _ = cr.reject(&rejection());
             // The next request may find an Endpoint.

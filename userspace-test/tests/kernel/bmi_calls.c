@@ -20,6 +20,14 @@ static bmi_size_t sizes[2][FRAGMENTS];
 
 static int wrong_opens(void)
 {
+	static const struct bmi_options wrong[] = {
+		{ .rails = 5 },
+		{ .rails = 257 },
+		{ .push = 2 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(wrong); i++)
+		SAME(PTR_ERR(bmi_open_with(adapter, NULL, &wrong[i])), -EINVAL);
 	SAME(PTR_ERR(bmi_open(NULL, NULL)), -EINVAL);
 	SAME(PTR_ERR(bmi_open("no_device", NULL)), -ENODEV);
 	SAME(PTR_ERR(bmi_open(adapter, "tcp://10.0.0.1:1")), -EINVAL);

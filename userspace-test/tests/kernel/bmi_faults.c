@@ -249,7 +249,7 @@ static const struct row {
 	const char *name;
 	int (*before)(void), (*make)(void), (*end)(void);
 } rows[] = {
-	{ "bmi_open", none, open, close },
+	{ "bmi_open_with", none, open, close },
 	{ "bmi_close", open, close, none },
 	{ "bmi_open_context", none, open_context, close_context },
 	{ "bmi_close_context", open_context, close_context, none },

@@ -13,6 +13,13 @@ static char *adapter = "rxe0";
 module_param(adapter, charp, 0444);
 static char *listen;
 module_param(listen, charp, 0444);
+static uint rails = 1;
+module_param(rails, uint, 0444);
+static bool push;
+module_param(push, bool, 0444);
+
+/* From which length on a message is divided over several rails. */
+#define STRIPE_FROM 8192
 
 static struct bmi *server, *client;
 static bmi_context_id at_server, at_client;
@@ -52,12 +59,17 @@ static inline void close_contexts(void)
  */
 static inline int with_pair(int (*run)(void))
 {
+	const struct bmi_options options = {
+		.rails = rails,
+		.push = push,
+		.stripe_from = rails > 1 ? STRIPE_FROM : 0,
+	};
 	int ret;
 
-	client = bmi_open(adapter, NULL);
+	client = bmi_open_with(adapter, NULL, &options);
 	if (IS_ERR(client))
 		return PTR_ERR(client);
-	server = bmi_open(adapter, listen);
+	server = bmi_open_with(adapter, listen, &options);
 	ret = PTR_ERR_OR_ZERO(server);
 	if (!ret) {
 		ret = bmi_open_context(server, &at_server) ?:

@@ -247,6 +247,7 @@ pub fn all() -> Vec<Test> {
         bmi::hostile::TESTS,
         bmi::kernel::TESTS,
         bmi::kernel::peers::TESTS,
+        bmi::kernel::rails::TESTS,
         bmi::leaving::TESTS,
         bmi::receives::TESTS,
         bmi::scale::TESTS,

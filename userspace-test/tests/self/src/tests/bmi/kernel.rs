@@ -3,6 +3,7 @@
 //! other, and with this process.
 
 pub mod peers;
+pub mod rails;
 
 use super::super::faults::inject;
 use super::super::kernel::{device, Loaded};
@@ -68,9 +69,13 @@ struct Server {
 
 impl Server {
     fn start(context: &Context) -> Result<Self> {
+        Self::start_with(context, "")
+    }
+
+    fn start_with(context: &Context, more: &str) -> Result<Self> {
         let bmi = load_bmi(context)?;
         let address = address(context);
-        let echo = load(context, &format!("listen={address}"))?;
+        let echo = load(context, &format!("listen={address} {more}"))?;
         Ok(Self { echo: Some(echo), bmi: Some(bmi), address })
     }
 
@@ -213,9 +218,14 @@ fn user_server(context: &Context) -> Result<()> {
 }
 
 fn client_gone(context: &Context) -> Result<()> {
-    let server = Server::start(context)?;
+    client_ends(context, "", &Options::default())
+}
+
+/// Lets clients of a server with these parameters end amid their messages.
+fn client_ends(context: &Context, parameters: &str, options: &Options) -> Result<()> {
+    let server = Server::start_with(context, parameters)?;
     for length in [100, long(context, 200_000)] {
-        let side = Side::open(context, &context.client, &Options::default())?;
+        let side = Side::open(context, &context.client, options)?;
         let peer = side.bmi.lookup(&server.address)?;
         request(&side, &peer, length, 1000)?;
         echo(context, &side, &peer, length)?;
@@ -223,7 +233,7 @@ fn client_gone(context: &Context) -> Result<()> {
         let _ = side.context.send(&peer, TO_SERVER, &[sent.part(0, length)], 0)?;
         peer.disconnect();
         drop((peer, side));
-        let side = Side::open(context, &context.client, &Options::default())?;
+        let side = Side::open(context, &context.client, options)?;
         let peer = side.bmi.lookup(&server.address)?;
         request(&side, &peer, length, 1)?;
         echo(context, &side, &peer, length)?;

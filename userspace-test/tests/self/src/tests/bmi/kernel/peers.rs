@@ -31,8 +31,9 @@ tests! {
 /// Type numbers of messages.
 const EAGER: u8 = 1;
 const UNEXPECTED: u8 = 2;
-const RTS: u8 = 3;
-const CTS: u8 = 4;
+pub(super) const RTS: u8 = 3;
+pub(super) const CTS: u8 = 4;
+const DONE: u8 = 5;
 
 /// A server in the kernel, and a client that it serves.
 struct Served<'a> {
@@ -80,16 +81,20 @@ fn messages(context: &Context) -> Result<()> {
 }
 
 /// A peer that speaks the protocol, as far as a test wants.
-struct Speaker<'a> {
+pub(super) struct Speaker<'a> {
     context: &'a Context,
-    end: End,
+    pub(super) end: End,
     sequence: Cell<u32>,
 }
 
 impl<'a> Speaker<'a> {
     /// Connects, with receives for two messages of data and four of control.
     fn new(context: &'a Context, address: &str) -> Result<Self> {
-        let mut hello = hello();
+        Self::with(context, address, hello())
+    }
+
+    /// Connects with other private data.
+    pub(super) fn with(context: &'a Context, address: &str, mut hello: Vec<u8>) -> Result<Self> {
         hello[16..18].copy_from_slice(&2_u16.to_le_bytes());
         hello[18..20].copy_from_slice(&4_u16.to_le_bytes());
         let (event, end) = connect(context, address, &hello)?;
@@ -98,31 +103,47 @@ impl<'a> Speaker<'a> {
     }
 
     /// Sends a message, and waits until it is sent.
-    fn say(&self, kind: u8, tag: i32, length: u64, body: &[u8]) -> Result<()> {
+    pub(super) fn say(&self, kind: u8, tag: i32, length: u64, body: &[u8]) -> Result<()> {
         let mut message = header(kind, length);
-        let sequence = self.sequence.replace(self.sequence.get() + 1);
-        message[8..12].copy_from_slice(&sequence.to_le_bytes());
         message[12..16].copy_from_slice(&tag.to_le_bytes());
         message[24..32].copy_from_slice(&77_u64.to_le_bytes());
         if kind == RTS {
             message[6..8].copy_from_slice(&((body.len() / 16) as u16).to_le_bytes());
         }
         message.extend(body);
+        self.send(message)
+    }
+
+    /// Says that the first bytes of a message are written, for which the server has sent `cts`.
+    pub(super) fn say_done(&self, cts: &[u8], length: u64) -> Result<()> {
+        let mut message = header(DONE, length);
+        message[32..40].copy_from_slice(&cts[24..32]);
+        self.send(message)
+    }
+
+    fn send(&self, mut message: Vec<u8>) -> Result<()> {
+        let sequence = self.sequence.replace(self.sequence.get() + 1);
+        message[8..12].copy_from_slice(&sequence.to_le_bytes());
         send(&self.end, &message)?;
+        self.succeeds()
+    }
+
+    /// Checks that the oldest request succeeds.
+    pub(super) fn succeeds(&self) -> Result<()> {
         match self.context.next(&self.end.request)? {
             Event::Dto(dto) if dto.status == DtoStatus::Success => Ok(()),
-            other => bail!("the message is not sent: {other}"),
+            other => bail!("a message or a write fails: {other}"),
         }
     }
 
     /// Asks the server to return messages.
-    fn request(&self, length: u32, rounds: u32) -> Result<()> {
+    pub(super) fn request(&self, length: u32, rounds: u32) -> Result<()> {
         let body = [length.to_le_bytes(), rounds.to_le_bytes()].concat();
         self.say(UNEXPECTED, 0, 8, &body)
     }
 
     /// Checks that the connection ends. Which side notices first depends on the transport.
-    fn is_broken(&self) -> Result<()> {
+    pub(super) fn is_broken(&self) -> Result<()> {
         let ended = ended(self.context, &self.end)?;
         let broken = [ConnectionEvent::Broken, ConnectionEvent::Disconnected].contains(&ended);
         ensure!(broken, "the connection ends with {ended}");
@@ -130,7 +151,7 @@ impl<'a> Speaker<'a> {
     }
 
     /// Returns the next message of this type.
-    fn hear(&self, kind: u8) -> Result<Vec<u8>> {
+    pub(super) fn hear(&self, kind: u8) -> Result<Vec<u8>> {
         for slot in 0.. {
             let Event::Dto(dto) = self.context.next(&self.end.recv)? else { bail!("no message") };
             same("status of a receive", dto.status, DtoStatus::Success)?;
