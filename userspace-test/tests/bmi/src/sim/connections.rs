@@ -62,6 +62,23 @@ impl World {
         self.steps.push(Step::Deliver(connection, end));
     }
 
+    /// Delivers bytes of a hostile peer to an end, before all that is on its way there.
+    pub fn forge_now(&mut self, connection: usize, end: usize, bytes: Vec<u8>) {
+        let state = &mut self.ends[connection][end];
+        state.received += 1;
+        let (node, rail) = (state.node, state.rail.expect("a rail"));
+        self.arrive(node, rail, bytes);
+        self.collect();
+    }
+
+    /// Creates a connection to a node, whose other side has given up. Returns its number.
+    pub fn given_up(&mut self, node: usize) -> usize {
+        let mut ends = [End::new(node, None), End::new(node, None)];
+        ends[0].state = EndState::Closed;
+        self.ends.push(ends);
+        self.ends.len() - 1
+    }
+
     fn both(&mut self, connection: usize, index: usize) -> [&mut End; 2] {
         let [first, second] = &mut self.ends[connection];
         match index {

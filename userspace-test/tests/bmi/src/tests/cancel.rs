@@ -15,7 +15,10 @@ use super::{
     },
 };
 use crate::{
-    bmi::engine::Error,
+    bmi::engine::{
+        Error,
+        OpId, //
+    },
     sim::{
         Settings,
         SMALL, //
@@ -192,4 +195,42 @@ fn a_peer_that_does_not_answer_is_not_waited_for() {
         pair.world.nodes[stopped].frozen = false;
         pair.world.run();
     }
+}
+
+/// Returns a pair whose server waits for the answer to a cancel of its receive.
+fn waiting_for_an_answer() -> (Pair, OpId) {
+    let settings = Settings {
+        silence: 100_000,
+        ..SMALL
+    };
+    let mut pair = Pair::new(6, settings);
+    pair.send(CLIENT, 1, &pattern(1, LENGTH), 1);
+    let receive = pair.receive(SERVER, 1, LENGTH, 1);
+    while pair.world.nodes[SERVER].home.exposed.is_empty() {
+        assert!(pair.world.step());
+    }
+    pair.world.nodes[CLIENT].frozen = true;
+    pair.world.run();
+    pair.cancel(SERVER, receive);
+    pair.world.run();
+    (pair, receive)
+}
+
+#[test]
+fn a_second_cancellation_changes_nothing() {
+    let (mut pair, receive) = waiting_for_an_answer();
+    let messages = pair.world.ends[0][0].messages();
+    let patience = pair.world.nodes[SERVER].settings.patience;
+    pair.world.tick(patience / 2);
+    pair.cancel(SERVER, receive);
+    pair.world.run();
+    assert_eq!(
+        pair.world.ends[0][0].messages(),
+        messages,
+        "another REFUSE is sent"
+    );
+    // The time to wait is that of the first one.
+    pair.world.tick(patience / 2);
+    pair.world.run();
+    assert_eq!(pair.error_of(SERVER, receive), Some(Error::Cancelled));
 }

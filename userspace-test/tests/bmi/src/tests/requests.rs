@@ -15,6 +15,7 @@ use crate::{
     },
     sim::{
         Request,
+        Settings,
         SMALL, //
     },
 };
@@ -109,4 +110,112 @@ fn requests_that_the_server_rejects() {
         assert!(accepts(&mut pair, &thief.encode()));
     }
     pair.transfer(CLIENT, 1, 1000, (1, 1));
+}
+
+/// Returns a hello of the client of a pair, for another request of its session.
+fn of_session(pair: &Pair) -> Hello {
+    let first = pair.world.established()[0];
+    // What the server has answered.
+    let answer = Hello::decode(&pair.world.ends[first][0].private_data);
+    let answer = answer.expect("the answer of the server");
+    Hello {
+        instance: pair.world.nodes[CLIENT].settings.instance,
+        session: answer.session,
+        peer: answer.peer,
+        ..hello()
+    }
+}
+
+/// Settings of a client with one rail, and of a server with three.
+fn one_and_three() -> [Settings; 2] {
+    [SMALL, Settings { rails: 3, ..SMALL }]
+}
+
+#[test]
+fn a_rail_joins_its_session_only() {
+    let mut pair = Pair::with(1, one_and_three());
+    let joins = Hello {
+        rails: 3,
+        rail: 1,
+        ..of_session(&pair)
+    };
+    let wrong = [
+        Hello {
+            session: joins.session ^ 1,
+            ..joins
+        },
+        Hello {
+            instance: joins.instance ^ 8,
+            ..joins
+        },
+        Hello {
+            peer: joins.peer ^ 1,
+            ..joins
+        },
+        Hello {
+            rails: 4,
+            rail: 3,
+            ..joins
+        },
+    ];
+    for hello in wrong {
+        assert!(!accepts(&mut pair, &hello.encode()), "{hello:?}");
+    }
+    assert!(accepts(&mut pair, &joins.encode()));
+}
+
+#[test]
+fn a_rail_joins_once() {
+    let mut pair = Pair::with(1, one_and_three());
+    let joins = Hello {
+        rails: 3,
+        rail: 1,
+        ..of_session(&pair)
+    };
+    assert!(accepts(&mut pair, &joins.encode()));
+    // It connects still.
+    assert!(!accepts(&mut pair, &joins.encode()));
+    assert!(accepts(&mut pair, &Hello { rail: 2, ..joins }.encode()));
+    // And rails that are up.
+    let three = Settings { rails: 3, ..SMALL };
+    let mut pair = Pair::new(1, three);
+    assert_eq!(pair.world.established().len(), 3);
+    for rail in 1..3 {
+        let joins = Hello {
+            rails: 3,
+            rail,
+            ..of_session(&pair)
+        };
+        assert!(!accepts(&mut pair, &joins.encode()));
+    }
+    pair.transfer(CLIENT, 1, 20_000, (1, 1));
+}
+
+#[test]
+fn a_request_replaces_the_one_before() {
+    let mut pair = Pair::new(1, SMALL);
+    let returns = of_session(&pair).encode();
+    let numbers = [(); 3].map(|()| {
+        let number = pair.world.given_up(SERVER);
+        let node = &mut pair.world.nodes[SERVER];
+        node.make_room();
+        node.engine
+            .requested(&mut node.home, number as u64, &returns);
+        number
+    });
+    // The session has not ended, so none is accepted yet.
+    let rejected: Vec<_> = pair.world.nodes[SERVER]
+        .home
+        .requests
+        .iter()
+        .filter_map(|request| match request {
+            Request::Reject(number) => Some(*number as usize),
+            Request::Accept(number, ..) => panic!("{number} is accepted"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(rejected, numbers[..2]);
+    pair.world.run();
+    let accepted = numbers.map(|number| pair.world.ends[number][1].rail.is_some());
+    assert_eq!(accepted, [false, false, true]);
 }
