@@ -5,13 +5,19 @@
 //!   found   client and server on the first device that is up
 //!   one     client and server on a device of our own, on a dummy network device
 //!   two     [ kdapl-b: client, device on kdaplB ] ---veth--- [ kdapl-a: server, device on kdaplA ]
+//!           [ kdapl-c: a process, on kdaplC ] ---veth--- the kernel's consumers, on kdaplK
 //! ```
+//!
+//! Consumers in the kernel are in the namespace of the start only, so tests of them between two
+//! hosts make the last pair ([`KernelLink`]).
 //!
 //! The threads of a test live on the client's host. Actions on the server's host run
 //! [inside](Host::inside) it. The module uses the network namespace of the thread that opens an IA.
 
+mod kernel_link;
 mod namespace;
 
+pub use self::kernel_link::KernelLink;
 pub use self::namespace::inside;
 
 use crate::machine::command;
@@ -107,24 +113,7 @@ impl Layout {
                 command("ip link add kdaplA type dummy")?;
                 self.server().make(self)?;
             }
-            Count::Two => {
-                for host in [self.server(), self.client()] {
-                    if let Some(name) = host.namespace {
-                        command(&format!("ip netns add {name}"))?;
-                        host.command("ip link set lo up")?;
-                    }
-                }
-                self.server().command("ip link add kdaplA type veth peer name kdaplB")?;
-                let client = self.client().namespace.map_or("1".into(), String::from);
-                self.server().command(&format!("ip link set kdaplB netns {client}"))?;
-                for host in [self.server(), self.client()] {
-                    let (netdev, netem) = (host.netdev, self.netem.unwrap_or_default());
-                    host.command(&format!(
-                        "tc qdisc add dev {netdev} root netem {UNLIMITED_QUEUE} {netem}"
-                    ))?;
-                    host.make(self)?;
-                }
-            }
+            Count::Two => self.link([&self.server(), &self.client()])?,
         }
         Ok(made)
     }
@@ -134,14 +123,29 @@ impl Layout {
         if self.hosts == Count::Found {
             return;
         }
-        for host in [self.server(), self.client()] {
-            // Most of it does not exist. Ignore the errors.
-            let _ = host.command(&format!("rdma link del {}", host.device));
-            let _ = host.command(&format!("ip link del {}", host.netdev));
-            if let Some(name) = host.namespace {
-                let _ = command(&format!("ip netns del {name}"));
-            }
+        self.server().clear();
+        self.client().clear();
+    }
+
+    /// Makes two hosts, whose network devices are linked.
+    fn link(self, hosts: [&Plan; 2]) -> Result<()> {
+        for name in hosts.iter().filter_map(|host| host.namespace) {
+            command(&format!("ip netns add {name}"))?;
+            inside(Some(name), || command("ip link set lo up"))??;
         }
+        let [one, other] = hosts;
+        let (here, there) = (one.netdev, other.netdev);
+        one.command(&format!("ip link add {here} type veth peer name {there}"))?;
+        let place = other.namespace.unwrap_or("1");
+        one.command(&format!("ip link set {there} netns {place}"))?;
+        for host in hosts {
+            let (netdev, netem) = (host.netdev, self.netem.unwrap_or_default());
+            host.command(&format!(
+                "tc qdisc add dev {netdev} root netem {UNLIMITED_QUEUE} {netem}"
+            ))?;
+            host.make(self)?;
+        }
+        Ok(())
     }
 
     fn server(self) -> Plan {
@@ -214,6 +218,16 @@ impl Plan {
         }
         let driver = option(layout.driver);
         self.command(&format!("rdma link add {device} type {driver} netdev {netdev}"))
+    }
+
+    /// Removes the host.
+    fn clear(&self) {
+        // Most of it may not exist. Ignore the errors.
+        let _ = self.command(&format!("rdma link del {}", self.device));
+        let _ = self.command(&format!("ip link del {}", self.netdev));
+        if let Some(name) = self.namespace {
+            let _ = command(&format!("ip netns del {name}"));
+        }
     }
 
     fn host(&self, layout: Layout) -> Result<Host> {

@@ -248,6 +248,7 @@ pub fn all() -> Vec<Test> {
         bmi::kernel::TESTS,
         bmi::kernel::peers::TESTS,
         bmi::kernel::rails::TESTS,
+        bmi::kernel::two_hosts::TESTS,
         bmi::leaving::TESTS,
         bmi::receives::TESTS,
         bmi::scale::TESTS,

@@ -4,6 +4,7 @@
 
 pub mod peers;
 pub mod rails;
+pub mod two_hosts;
 
 use super::super::faults::inject;
 use super::super::kernel::{device, Loaded};
@@ -12,6 +13,7 @@ use super::{address, bytes, long, long_messages_arrive, Side};
 use crate::context::Context;
 use crate::expect::{fails_saying, same};
 use crate::harness::skip;
+use crate::hosts::Host;
 use crate::machine::count_of;
 use crate::trace::Recording;
 use anyhow::{bail, ensure, Context as _, Result};
@@ -57,7 +59,11 @@ fn load_bmi(context: &Context) -> Result<Loaded> {
 
 /// Loads the sample with these parameters.
 fn load(context: &Context, parameters: &str) -> Result<Loaded> {
-    Loaded::new("kdapl_bmi_echo", &format!("adapter={} {parameters}", device(context)?))
+    load_on(&device(context)?, parameters)
+}
+
+fn load_on(device: &str, parameters: &str) -> Result<Loaded> {
+    Loaded::new("kdapl_bmi_echo", &format!("adapter={device} {parameters}"))
 }
 
 /// `kdapl_bmi.ko`, and a server that uses it.
@@ -73,9 +79,12 @@ impl Server {
     }
 
     fn start_with(context: &Context, more: &str) -> Result<Self> {
-        let bmi = load_bmi(context)?;
-        let address = address(context);
-        let echo = load(context, &format!("listen={address} {more}"))?;
+        Self::on(&device(context)?, address(context), more)
+    }
+
+    fn on(device: &str, address: String, more: &str) -> Result<Self> {
+        let bmi = Loaded::new("kdapl_bmi", "")?;
+        let echo = load_on(device, &format!("listen={address} {more}"))?;
         Ok(Self { echo: Some(echo), bmi: Some(bmi), address })
     }
 
@@ -161,18 +170,31 @@ fn echo(context: &Context, side: &Side, peer: &Peer, length: usize) -> Result<()
 
 fn user_client(context: &Context) -> Result<()> {
     let server = Server::start(context)?;
+    let lengths = [1, 1000, 16_336, 16_337, 300_000];
+    talk_to(context, (&context.client, 1), &server, (4, &lengths))?;
+    server.end()
+}
+
+/// Lets processes of a host talk to a server, several at a time, each by so many connections, with
+/// so many messages of each of these lengths.
+fn talk_to(
+    context: &Context,
+    (host, count): (&Host, u8),
+    server: &Server,
+    (rounds, lengths): (u32, &[usize]),
+) -> Result<()> {
     let mut echoed = 0;
     for pull in [true, false] {
-        let options = Options { pull, ..Options::default() };
-        let clients = (0..3).map(|_| Side::open(context, &context.client, &options));
+        let options = rails::options(count, pull);
+        let clients = (0..3).map(|_| Side::open(context, host, &options));
         let clients = clients.collect::<Result<Vec<_>>>()?;
         let peers = clients.iter().map(|side| Ok(side.bmi.lookup(&server.address)?));
         let peers = peers.collect::<Result<Vec<_>>>()?;
-        for length in [1, 1000, 16_336, 16_337, 300_000].map(|length| long(context, length)) {
+        for length in lengths.iter().map(|length| long(context, *length)) {
             for (side, peer) in clients.iter().zip(&peers) {
-                request(side, peer, length, 4)?;
+                request(side, peer, length, rounds)?;
             }
-            for _ in 0..4 {
+            for _ in 0..rounds {
                 for (side, peer) in clients.iter().zip(&peers) {
                     echo(context, side, peer, length)?;
                     echoed += 1;
@@ -180,8 +202,7 @@ fn user_client(context: &Context) -> Result<()> {
             }
         }
     }
-    context.until("all messages are counted", || Ok(server.echoed()? == echoed))?;
-    server.end()
+    context.until("all messages are counted", || Ok(server.echoed()? == echoed))
 }
 
 /// Serves one request of the sample's client.
@@ -201,20 +222,35 @@ fn serve(side: &Side) -> Result<u32> {
 
 fn user_server(context: &Context) -> Result<()> {
     let bmi = load_bmi(context)?;
-    let address = address(context);
-    let options = Options { listen: Some(address.clone()), ..Options::default() };
-    let side = Side::open(context, &context.server, &options)?;
-    for (length, registered) in [(1, "Y"), (5000, "N"), (200_000, "Y"), (200_000, "N")] {
-        let length = long(context, length);
-        let parameters = format!("peer={address} length={length} rounds=5 registered={registered}");
+    let lengths = [(1, "Y"), (5000, "N"), (200_000, "Y"), (200_000, "N")];
+    let place = (&*device(context)?, &*address(context));
+    serve_kernel(context, place, &context.server, (1, &lengths))?;
+    bmi.unload()
+}
+
+/// Lets a process of a host serve clients in the kernel, on their device, by so many connections.
+/// Messages have these lengths, and are in registered memory or not.
+fn serve_kernel(
+    context: &Context,
+    (device, address): (&str, &str),
+    host: &Host,
+    (count, lengths): (u8, &[(usize, &str)]),
+) -> Result<()> {
+    let options = Options { listen: Some(address.into()), ..rails::options(count, true) };
+    let side = Side::open(context, host, &options)?;
+    for (length, registered) in lengths {
+        let length = long(context, *length);
+        let parameters = format!(
+            "peer={address} length={length} rounds=5 registered={registered} rails={count}"
+        );
         let served = std::thread::scope(|scope| {
             let served = scope.spawn(|| serve(&side));
-            load(context, &parameters).and_then(Loaded::unload).with_context(|| parameters)?;
+            load_on(device, &parameters).and_then(Loaded::unload).with_context(|| parameters)?;
             served.join().expect("the server panics")
         })?;
         same("rounds", served, 5)?;
     }
-    bmi.unload()
+    Ok(())
 }
 
 fn client_gone(context: &Context) -> Result<()> {
@@ -224,8 +260,14 @@ fn client_gone(context: &Context) -> Result<()> {
 /// Lets clients of a server with these parameters end amid their messages.
 fn client_ends(context: &Context, parameters: &str, options: &Options) -> Result<()> {
     let server = Server::start_with(context, parameters)?;
+    end_amid(context, &context.client, &server, options)?;
+    server.end()
+}
+
+/// Lets processes of a host end amid their messages.
+fn end_amid(context: &Context, host: &Host, server: &Server, options: &Options) -> Result<()> {
     for length in [100, long(context, 200_000)] {
-        let side = Side::open(context, &context.client, options)?;
+        let side = Side::open(context, host, options)?;
         let peer = side.bmi.lookup(&server.address)?;
         request(&side, &peer, length, 1000)?;
         echo(context, &side, &peer, length)?;
@@ -233,12 +275,12 @@ fn client_ends(context: &Context, parameters: &str, options: &Options) -> Result
         let _ = side.context.send(&peer, TO_SERVER, &[sent.part(0, length)], 0)?;
         peer.disconnect();
         drop((peer, side));
-        let side = Side::open(context, &context.client, options)?;
+        let side = Side::open(context, host, options)?;
         let peer = side.bmi.lookup(&server.address)?;
         request(&side, &peer, length, 1)?;
         echo(context, &side, &peer, length)?;
     }
-    server.end()
+    Ok(())
 }
 
 fn nobody_listens(context: &Context) -> Result<()> {

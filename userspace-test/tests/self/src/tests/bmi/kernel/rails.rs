@@ -28,9 +28,9 @@ tests! {
 }
 
 /// Parameters of instances in the kernel.
-const FOUR: &str = "rails=4 stripe_from=8192";
+pub(super) const FOUR: &str = "rails=4 stripe_from=8192";
 
-fn options(rails: u8, pull: bool) -> Options {
+pub(super) fn options(rails: u8, pull: bool) -> Options {
     Options { rails, pull, stripe_from: 8192, ..Options::default() }
 }
 
