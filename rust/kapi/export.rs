@@ -13,6 +13,7 @@ use crate::{
         SockAddr,
         RAW_LEN, //
     },
+    sys::net::NetRef,
 };
 use core::slice;
 use kdapl_bindings as bindings;
@@ -251,6 +252,35 @@ impl CText {
         // SAFETY: By the type invariant the pointer, which is not null, refers to a NUL-terminated
         // string.
         unsafe { CStr::from_char_ptr(self.0.cast()) }.to_bytes()
+    }
+}
+
+/// Network namespace.
+///
+/// # Invariants
+///
+/// The pointer is null, or refers to a namespace to which the caller of the exported function has a
+/// reference for the duration of the call.
+pub(super) struct Namespace(*mut bindings::net);
+
+impl Argument for Namespace {
+    type Raw = *mut bindings::net;
+
+    unsafe fn from_raw(raw: *mut bindings::net) -> Self {
+        // INVARIANT: Holds by the safety requirement of `from_raw`.
+        Self(raw)
+    }
+}
+
+impl Namespace {
+    /// Takes a reference to the namespace.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (network namespace) for NULL.
+    pub(super) fn get(&self) -> DatResult<NetRef> {
+        // SAFETY: By the type invariant the pointer is null, or the namespace is alive.
+        unsafe { NetRef::from_raw(self.0) }.map_err(|_| DatError::Invalid(Arg::Net))
     }
 }
 

@@ -5,6 +5,7 @@
 #include <rdma/kdat_ib_extensions.h>
 
 EXPORT_SYMBOL_NS_GPL(dat_ia_openv, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(kdapl_ia_open_net, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ia_query, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ia_close, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_get_handle_type, "KDAPL");

@@ -8,6 +8,7 @@ use super::{
         export,
         raw_address,
         CText,
+        Namespace,
         Out, //
     },
     region::MEM_TYPES,
@@ -129,6 +130,34 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
     }
 }
 
+/// Opens an IA in a network namespace.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (asynchronous EVD, IA) for NULL; INVALID_HANDLE (asynchronous EVD) for a
+/// handle of another one; those of [`Ia::open`].
+fn open(
+    name: &[u8],
+    net: NetRef,
+    qlen: i32,
+    async_evd: &Out<*mut c_void>,
+    ia: &Out<*mut c_void>,
+) -> DatResult {
+    async_evd.needed(Arg::AsyncEvd)?;
+    ia.needed(Arg::Handle)?;
+    if async_evd.has_handle() {
+        // Each IA creates its own asynchronous EVD; it cannot share one.
+        return Err(DatError::new(
+            Kind::InvalidHandle,
+            Subtype::InvalidHandleEvdAsync,
+        ));
+    }
+    let adapter = Adapter::open(|| Ia::open(Opener::Kernel, name, qlen, net))?;
+    async_evd.put(adapter.raw(adapter.ia.async_evd_handle()));
+    ia.put_handle(adapter.handle());
+    Ok(())
+}
+
 export! {
     /// `dat_ia_openv`.
     fn dat_ia_openv(
@@ -140,12 +169,6 @@ export! {
         minor: u32,
         _is_thread_safe: i32,
     ) {
-        async_evd.needed(Arg::AsyncEvd)?;
-        ia.needed(Arg::Handle)?;
-        if async_evd.has_handle() {
-            // Each IA creates its own asynchronous EVD; it cannot share one.
-            return Err(DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEvdAsync));
-        }
         let not_found = |subtype| Err(DatError::new(Kind::ProviderNotFound, subtype));
         if major != bindings::DAT_VERSION_MAJOR {
             return not_found(Subtype::MajorNotFound);
@@ -153,12 +176,18 @@ export! {
         if minor > bindings::DAT_VERSION_MINOR {
             return not_found(Subtype::MinorNotFound);
         }
-        let adapter = Adapter::open(|| {
-            Ia::open(Opener::Kernel, name.bytes(), qlen, NetRef::initial()?)
-        })?;
-        async_evd.put(adapter.raw(adapter.ia.async_evd_handle()));
-        ia.put_handle(adapter.handle());
-        Ok(())
+        open(name.bytes(), NetRef::initial()?, qlen, &async_evd, &ia)
+    }
+
+    /// `kdapl_ia_open_net`.
+    fn kdapl_ia_open_net(
+        name: CText,
+        net: Namespace,
+        qlen: i32,
+        async_evd: Out<*mut c_void>,
+        ia: Out<*mut c_void>,
+    ) {
+        open(name.bytes(), net.get()?, qlen, &async_evd, &ia)
     }
 
     /// `dat_ia_query`.

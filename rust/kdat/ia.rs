@@ -20,7 +20,9 @@ use crate::{
     pz::Pz,
     service::Psp, //
 };
+use core::ptr::NonNull;
 use kernel::{
+    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -77,7 +79,36 @@ impl Ia {
                 )
             }
         })?;
-        Self::wrap(ia, Handle::from_raw(async_evd)).inspect_err(|_| {
+        Self::own(ia, Handle::from_raw(async_evd))
+    }
+
+    /// As [`Ia::open`], in another network namespace than the initial one: `kdapl_ia_open_net`. The
+    /// adapter keeps the namespace until it is dropped.
+    ///
+    /// # Safety
+    ///
+    /// `net` is a `struct net` of C, to which the caller has a reference during the call.
+    pub unsafe fn open_in(net: NonNull<c_void>, name: &CStr, async_qlen: u32) -> Result<Self> {
+        let mut async_evd = core::ptr::null_mut();
+        let ia = Handle::made(|ia| {
+            // SAFETY: The name is NUL-terminated, and the pointers for results are valid for
+            // writes. The caller has a reference to the namespace.
+            unsafe {
+                bindings::kdapl_ia_open_net(
+                    name.as_char_ptr(),
+                    net.as_ptr().cast(),
+                    count(async_qlen),
+                    &raw mut async_evd,
+                    ia,
+                )
+            }
+        })?;
+        Self::own(ia, Handle::from_raw(async_evd))
+    }
+
+    /// Wraps an adapter that was opened, or closes it.
+    fn own(ia: Handle, async_evd: Handle) -> Result<Self> {
+        Self::wrap(ia, async_evd).inspect_err(|_| {
             // SAFETY: The call has no pointers. Nobody else has the handle.
             unsafe { bindings::dat_ia_close(ia.raw(), bindings::DAT_CLOSE_ABRUPT_FLAG) };
         })

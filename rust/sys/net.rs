@@ -34,7 +34,7 @@ impl NetRef {
         Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
     }
 
-    /// Returns the initial namespace, which is that of consumers in the kernel.
+    /// Returns the initial namespace, that of consumers in the kernel that name none.
     pub(crate) fn initial() -> Result<Self> {
         // SAFETY: The initial namespace always exists. The helper takes a reference.
         let net = unsafe { bindings::kdapl_helper_get_net(&raw mut bindings::init_net) };

@@ -20,7 +20,7 @@ typedef u32 DAT_EVD_STATE;
 #define DAT_EVD_STATE_WAITABLE		0x04
 #define DAT_EVD_STATE_UNWAITABLE	0x08
 
-/* Policy for upcalls of an EVD; docs/kernel-api.md describes the guarantees of each. */
+/* Policy for upcalls of an EVD; docs/kernel-upcalls.md describes the guarantees of each. */
 typedef s32 DAT_UPCALL_POLICY;
 #define DAT_UPCALL_DISABLE		0	/* no upcalls */
 #define DAT_UPCALL_SINGLE_INSTANCE	1	/* one at a time, each with an event */

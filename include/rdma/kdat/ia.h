@@ -144,6 +144,28 @@ DAT_RETURN dat_ia_openv(DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 	dat_ia_openv((name), (qlen), (async_evd), (ia), \
 		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE)
 
+struct net;
+
+/**
+ * kdapl_ia_open_net() - open the IA of an RDMA device in a network namespace
+ * @name: as for dat_ia_openv()
+ * @net: network namespace. The caller has a reference to it during the call.
+ * @async_evd_qlen: minimum queue length of the asynchronous EVD
+ * @async_evd: in: DAT_HANDLE_NULL; out: the asynchronous EVD
+ * @ia: out: the IA
+ *
+ * Not a call of DAT. Finds the device, its addresses and all peers in @net, where dat_ia_openv()
+ * does so in the initial namespace. Requests arrive from there.
+ *
+ * The IA takes a reference to @net, and releases it in dat_ia_close(), or up to 30 seconds later if
+ * a peer has not answered. Until then the namespace exists with its network devices, also if its
+ * last process has ended or its name was deleted. Close the IA to let it end.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_PROVIDER_NOT_FOUND if @net has no such device.
+ */
+DAT_RETURN kdapl_ia_open_net(DAT_NAME_PTR name, struct net *net, DAT_COUNT async_evd_qlen,
+			     DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia);
+
 /**
  * dat_ia_query() - query the attributes of an IA and of kDAPL
  * @ia: IA

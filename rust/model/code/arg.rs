@@ -50,6 +50,8 @@ pub(crate) enum Arg {
     Mask,
     /// Memory for the name of a subtype of return codes.
     Minor,
+    /// Network namespace.
+    Net,
     /// Type of a DTO.
     Operation,
     /// Hint for the optimization of memory accesses.

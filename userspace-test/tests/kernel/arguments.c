@@ -4,6 +4,7 @@
  * the numbers of dat_evd_kcreate() and dat_evd_modify_upcall().
  */
 #include <linux/string.h>
+#include <net/net_namespace.h>
 
 #include <rdma/kdat_ib_extensions.h>
 
@@ -31,6 +32,10 @@ static int argument_numbers_of_ia_calls(void)
 	INVALID(2, dat_ia_open(ia_attr.adapter_name, 0, &evd, &other));
 	INVALID(3, dat_ia_open(ia_attr.adapter_name, 8, NULL, &other));
 	INVALID(4, dat_ia_open(ia_attr.adapter_name, 8, &evd, NULL));
+	INVALID(2, kdapl_ia_open_net(ia_attr.adapter_name, NULL, 8, &evd, &other));
+	INVALID(3, kdapl_ia_open_net(ia_attr.adapter_name, &init_net, 0, &evd, &other));
+	INVALID(4, kdapl_ia_open_net(ia_attr.adapter_name, &init_net, 8, NULL, &other));
+	INVALID(5, kdapl_ia_open_net(ia_attr.adapter_name, &init_net, 8, &evd, NULL));
 	INVALID(2, dat_ia_close(ia, 2));
 	INVALID(2, dat_get_handle_type(ia, NULL));
 	INVALID(1, dat_strerror(DAT_CLASS_ERROR, &name, &name));

@@ -2,6 +2,7 @@
 /* Lists every exported call, with the objects that it needs. */
 #include <linux/seq_file.h>
 #include <linux/string.h>
+#include <net/net_namespace.h>
 #include <rdma/kdat_ib_extensions.h>
 
 #include "calls.h"
@@ -150,6 +151,13 @@ static DAT_RETURN open_second(void)
 	return dat_ia_open(ia_attr.adapter_name, 8, &evd, &at.second);
 }
 
+static DAT_RETURN open_second_in_net(void)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	return kdapl_ia_open_net(ia_attr.adapter_name, &init_net, 8, &evd, &at.second);
+}
+
 /* The first such LMR of a PZ also makes a queue pair. Over iWARP there is none. */
 static DAT_RETURN register_for_peers(void)
 {
@@ -220,6 +228,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 /* Lists each exported call, its stage, and its invocation. */
 #define CALLS(CALL)									\
 	CALL(dat_ia_openv, objects, open_second())					\
+	CALL(kdapl_ia_open_net, objects, open_second_in_net())				\
 	CALL(dat_ia_query, objects, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &told.ia,	\
 						 DAT_PROVIDER_FIELD_NONE, NULL))	\
 	CALL(dat_ia_close, second_adapter, dat_ia_close(at.second, DAT_CLOSE_ABRUPT_FLAG)) \

@@ -33,6 +33,14 @@ ushort ktest_port;
 module_param_named(port, ktest_port, ushort, 0444);
 MODULE_PARM_DESC(port, "port of a program in user space, or for it to connect to");
 
+char *ktest_peer;
+module_param_named(peer_device, ktest_peer, charp, 0444);
+MODULE_PARM_DESC(peer, "RDMA device in another network namespace");
+
+int ktest_net = -1;
+module_param_named(net, ktest_net, int, 0444);
+MODULE_PARM_DESC(net, "that namespace, a file descriptor of the process that runs the test");
+
 unsigned int ktest_stage;
 module_param_named(stage, ktest_stage, uint, 0644);
 MODULE_PARM_DESC(stage, "stage of the running test");
@@ -51,7 +59,7 @@ static const struct ktest *const suites[] = {
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
 	close_tests, argument_tests, lost_tests, connecting_tests,
 	attribute_tests, refusal_tests, asynchronous_tests, read_only_tests, protection_tests,
-	limit_tests,
+	limit_tests, namespace_tests,
 };
 
 static struct dentry *folder;

@@ -66,6 +66,7 @@ extern const struct ktest asynchronous_tests[];
 extern const struct ktest read_only_tests[];
 extern const struct ktest protection_tests[];
 extern const struct ktest limit_tests[];
+extern const struct ktest namespace_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;
@@ -78,6 +79,9 @@ int ktest_renew(void);
 extern unsigned int ktest_stage;
 /* Port of that program, or for it to connect to. */
 extern ushort ktest_port;
+/* Device in another network namespace, and a file descriptor of the latter. */
+extern char *ktest_peer;
+extern int ktest_net;
 
 /* Stores the reason of the test's failure. */
 int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ...);

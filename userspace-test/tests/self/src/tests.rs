@@ -83,6 +83,7 @@ mod kdapltest;
 mod kdapltest_ends;
 mod keepalive;
 pub mod kernel;
+mod kernel_namespaces;
 mod kill;
 pub mod kill_by_state;
 mod kunit;
@@ -304,6 +305,7 @@ pub fn all() -> Vec<Test> {
         data_path::TESTS,
         keepalive::TESTS,
         kernel::TESTS,
+        kernel_namespaces::TESTS,
         nvme::connect::TESTS,
         nvme::io::TESTS,
         nvme::ends::TESTS,

@@ -63,7 +63,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_csp_create dat_csp_query dat_csp_free
     dat_cr_query dat_cr_accept dat_cr_reject dat_cr_handoff
     kdapl_ep_post_list kdapl_lmr_free_unused kdapl_ep_private_data kdapl_cr_private_data
-    kdapl_ep_addresses kdapl_cr_address
+    kdapl_ep_addresses kdapl_cr_address kdapl_ia_open_net
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
@@ -106,6 +106,7 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Major => &["major"],
         Arg::Mask => &["mask"],
         Arg::Minor => &["minor"],
+        Arg::Net => &["net"],
         Arg::Optimize => &["optimize"],
         Arg::Param => &["param"],
         Arg::PrivateData => &["private_data"],
