@@ -51,9 +51,9 @@
 //! | `Ep::preposted` | mutex | receives that wait for a connection; the parts of an Endpoint |
 //! | `Point::admission` | mutex | whether a service point takes requests; number of waiting ones |
 //! | `Device::annex` | mutex | the directory of service points |
-//! | `Upcalls::settings` | mutex | the upcall policy of an EVD, and taking an event for an upcall |
+//! | `Upcalls::settings` | mutex (1) | the upcall policy of an EVD; taking an event for an upcall |
 //! | `Srq::slots` | mutex | the number of slots of an SRQ; one resize at a time |
-//! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
+//! | `Evd::consumer` | mutex (1) | polling the CQs, taking events from the ring |
 //! | `Client::ia` | mutex | the adapter of an open file |
 //! | `Adapter::slot` | mutex | the adapter of a kernel consumer's handle (`kapi/`) |
 //! | `Objects::inner` | mutex | a table of handles, use counts, joining of streams to EVDs |
@@ -72,6 +72,10 @@
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //! | `EpContext::totals` | spinlock, irq-safe | counts of the DTOs of all Endpoints |
 //!
+//! (1) A spinlock, irq-safe, for an EVD of a kernel consumer whose upcalls are made in soft
+//! interrupts ([`ContextLock`](crate::sys::lock::ContextLock)). Under it only spinlocks are taken:
+//! objects are found under RCU.
+//!
 //! No other lock is taken while one of these is held:
 //!
 //! | lock | kind | protects |
@@ -80,7 +84,7 @@
 //! | `Pz::pd` | mutex | the protection domain of a Protection Zone |
 //! | `Srq::pools` | mutex | room for completions of an SRQ |
 //! | `Srq::charge` | mutex | the charge for a shared receive queue, while it is resized |
-//! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
+//! | `Runner::evd` | spinlock, irq-safe | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
 //! | `LingeringIds::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |

@@ -74,6 +74,7 @@ struct Kdapl {
     client: rdma::client::IbClient,
     call_queue: sys::workqueue::OwnedQueue,
     upcall_queue: sys::workqueue::OwnedQueue,
+    bh_upcall_queue: sys::workqueue::OwnedQueue,
     period_queue: sys::workqueue::OwnedQueue,
     queue: sys::workqueue::OwnedQueue,
     accounts: sys::user::Registration,
@@ -107,6 +108,7 @@ impl InPlaceModule for Kdapl {
             let period_queue = sys::workqueue::OwnedQueue::for_periods(c"kdapl-periods")?;
             let release_queue = sys::workqueue::OwnedQueue::for_releases(c"kdapl-releases")?;
             let upcall_queue = sys::workqueue::OwnedQueue::for_upcalls(c"kdapl-upcalls")?;
+            let bh_upcall_queue = sys::workqueue::OwnedQueue::for_bh_upcalls(c"kdapl-bh-upcalls")?;
             let call_queue = sys::workqueue::OwnedQueue::for_calls(c"kdapl-calls")?;
             Ok(try_pin_init!(Self {
                 // Initialised fields are dropped in reverse order if a later one fails: the folder
@@ -124,6 +126,7 @@ impl InPlaceModule for Kdapl {
                 release_queue,
                 call_queue,
                 upcall_queue,
+                bh_upcall_queue,
                 period_queue,
                 queue,
                 accounts,

@@ -59,6 +59,7 @@ pub(crate) use self::{
         Invocation,
         Policy,
         Upcall,
+        UpcallContext,
         UpcallReason, //
     },
     wait::deadline,
@@ -105,13 +106,11 @@ use crate::{
     },
     sys::{
         census::Counted,
+        lock::ContextLock,
         user::FixedCharge, //
     },
 };
-use kernel::{
-    sync::Mutex,
-    workqueue::Work, //
-};
+use kernel::workqueue::Work;
 
 /// Fields of [`Evd`] for the consumer side, protected by its lock.
 struct Consumer {
@@ -134,7 +133,7 @@ pub(crate) struct Evd {
     queue: EventQueue,
     /// Right to take events from the ring, and to poll the completion queues.
     #[pin]
-    consumer: Mutex<Consumer>,
+    consumer: ContextLock<Consumer>,
     cqs: CqState,
     #[pin]
     wakeup: Wakeup,

@@ -175,13 +175,14 @@ impl Ia {
             srqs: Self::objects_of_posts(&base)?,
         };
         let receivers = Arc::new(receivers, GFP_KERNEL_ACCOUNT)?;
-        let evds = Objects::new(user)?;
+        let evds = Self::objects_of_posts(&base)?;
         let config = evd::Config {
             device,
             context: evd::EvdContext::new(receivers.clone(), None, user.clone())?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::placement(Placement::ANY, device)?,
+            upcalls: evd::UpcallContext::Process,
         };
         let async_evd = Evd::create(&evds, config)?;
         Self::assemble(base, receivers, &evds, async_evd).inspect_err(|_| {
@@ -190,7 +191,8 @@ impl Ia {
         })
     }
 
-    /// Creates the table of objects that posts name. A kernel consumer may post in any context.
+    /// Creates the table of objects that posts and dequeues name. A kernel consumer makes these
+    /// calls in any context.
     fn objects_of_posts<T: Object>(base: &IaBase) -> DatResult<Arc<Objects<T>>> {
         match base.is_of_kernel {
             true => Objects::for_any_context(base.user()),

@@ -100,6 +100,7 @@ void *kdapl_helper_tree_take_next(struct __genradix *tree, size_t *index);
 void kdapl_helper_queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work,
 				 void (*function)(struct work_struct *work));
 bool kdapl_helper_may_sleep(void);
+bool kdapl_helper_in_interrupt(void);
 
 /* self_path.c */
 int kdapl_helper_path_to_self(struct ib_device *dev, u32 port, struct ib_qp_attr *attr);
@@ -238,6 +239,7 @@ bool kdapl_helper_fails_kvmalloc(size_t size);
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool reclaim, int most);
 struct workqueue_struct *kdapl_helper_alloc_percpu_workqueue(const char *name);
+struct workqueue_struct *kdapl_helper_alloc_bh_workqueue(const char *name);
 void kdapl_helper_call_in_worker(struct workqueue_struct *queue, void (*call)(void *data),
 				 void *data);
 unsigned long kdapl_helper_percpu_period(void);

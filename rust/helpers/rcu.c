@@ -60,3 +60,9 @@ bool kdapl_helper_may_sleep(void)
 {
 	return preemptible() && !rcu_preempt_depth();
 }
+
+/* Tells interrupts, hard or soft, from threads on every kernel. */
+bool kdapl_helper_in_interrupt(void)
+{
+	return in_hardirq() || in_serving_softirq();
+}

@@ -17,6 +17,12 @@ struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name, bool rec
 	return alloc_workqueue("%s", WQ_UNBOUND | (reclaim ? WQ_MEM_RECLAIM : 0), most, name);
 }
 
+/* Its items run in soft interrupts, on the CPU that has queued them. */
+struct workqueue_struct *kdapl_helper_alloc_bh_workqueue(const char *name)
+{
+	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
+}
+
 /* Its items run in the pools of the CPUs, as those of the kernel's own per-CPU queues. */
 struct workqueue_struct *kdapl_helper_alloc_percpu_workqueue(const char *name)
 {

@@ -20,21 +20,82 @@ use super::{
 };
 use crate::{
     dat::{
+        base::Object,
         evd::{
             deadline,
             Evd,
-            Invocation, //
+            Invocation,
+            Policy,
+            Upcall,
+            UpcallContext, //
         },
         prelude::*, //
     },
     model::{
         direct_event::DrainLimit,
         handle::KernelHandle,
+        upcall::MAX_BUDGET,
         vector::Placement, //
     },
+    sys::task,
 };
 use kdapl_bindings as bindings;
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    sync::rcu, //
+};
+
+/// Creates an EVD, and enables its upcalls. Returns its handle.
+///
+/// # Errors
+///
+/// Those of [`Ia::create_evd`](crate::dat::ia::Ia::create_evd) and [`Evd::modify_upcall`].
+fn create(
+    adapter: &Adapter,
+    qlen: i32,
+    flags: u32,
+    context: UpcallContext,
+    policy: Policy,
+    upcall: Option<Arc<dyn Upcall>>,
+) -> DatResult<u64> {
+    let ia = &adapter.ia;
+    let (handle, _) = ia.create_evd_with(qlen, 0, flags, Placement::ANY, context)?;
+    let created = ia.get::<Evd>(handle)?;
+    if let Err(error) = created.modify_upcall(policy, upcall, Invocation::Any) {
+        ia.free::<Evd>(handle)?;
+        return Err(error);
+    }
+    Ok(handle)
+}
+
+/// Resolves the handle of an EVD.
+///
+/// Context: any. A caller that cannot sleep is an RCU reader, so it does not drop the last
+/// reference.
+///
+/// # Errors
+///
+/// INVALID_HANDLE (EVD).
+fn find_in_any_context(handle: KernelHandle) -> DatResult<Arc<Evd>> {
+    let guard = rcu::read_lock();
+    let found = Adapter::borrow::<Evd>(&guard, handle)?;
+    match found.is_hidden() {
+        true => Err(DatError::new(Kind::InvalidHandle, Evd::INVALID)),
+        false => Ok(found.clone()),
+    }
+}
+
+/// Refuses a call that sleeps, in an interrupt: for example in an upcall in a soft interrupt.
+///
+/// # Errors
+///
+/// INVALID_STATE with `subtype`.
+pub(super) fn must_be_in_thread(subtype: Subtype) -> DatResult {
+    match task::is_in_interrupt() {
+        true => Err(DatError::new(Kind::InvalidState, subtype)),
+        false => Ok(()),
+    }
+}
 
 export! {
     /// `dat_evd_kcreate`.
@@ -53,12 +114,34 @@ export! {
         if upcall.is_none() && policy.makes_upcalls() {
             return Err(DatError::Invalid(Arg::Upcall));
         }
-        let (handle, _) = adapter.ia.create_evd(qlen, 0, flags, Placement::ANY)?;
-        let created = adapter.ia.get::<Evd>(handle)?;
-        if let Err(error) = created.modify_upcall(policy, upcall, Invocation::Any) {
-            adapter.ia.free::<Evd>(handle)?;
-            return Err(error);
+        let handle = create(&adapter, qlen, flags, UpcallContext::Process, policy, upcall)?;
+        evd.put(adapter.raw(handle));
+        Ok(())
+    }
+
+    /// `kdapl_evd_create_bh`.
+    fn kdapl_evd_create_bh(
+        ia: KernelHandle,
+        qlen: i32,
+        upcalls: i32,
+        object: In<bindings::DAT_UPCALL_OBJECT>,
+        budget: i32,
+        flags: u32,
+        evd: Out<*mut c_void>,
+    ) {
+        evd.needed(Arg::Handle)?;
+        let policy = policy(upcalls)?;
+        let budget = u32::try_from(budget)
+            .ok()
+            .filter(|budget| (1..=MAX_BUDGET).contains(budget))
+            .ok_or(DatError::Invalid(Arg::Budget))?;
+        let adapter = Adapter::of(ia)?;
+        let upcall = upcall(&adapter, object.get())?;
+        if upcall.is_none() && policy.makes_upcalls() {
+            return Err(DatError::Invalid(Arg::Upcall));
         }
+        let context = UpcallContext::Bh { budget };
+        let handle = create(&adapter, qlen, flags, context, policy, upcall)?;
         evd.put(adapter.raw(handle));
         Ok(())
     }
@@ -70,6 +153,7 @@ export! {
         object: In<bindings::DAT_UPCALL_OBJECT>,
         flag: u32,
     ) {
+        must_be_in_thread(Subtype::InvalidStateEvdInUse)?;
         let policy = policy(upcalls)?;
         let invocation = match flag {
             bindings::DAT_UPCALL_INVOC_NEW => Invocation::New,
@@ -158,7 +242,10 @@ export! {
     /// `dat_evd_dequeue`.
     fn dat_evd_dequeue(evd: KernelHandle, taken: Out<bindings::DAT_EVENT>) {
         taken.needed(Arg::Event)?;
-        let queue = Adapter::object::<Evd>(evd)?;
+        let queue = find_in_any_context(evd)?;
+        if !queue.is_for_any_context() {
+            must_be_in_thread(Subtype::InvalidStateEvdInUse)?;
+        }
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         queue.dequeue(DrainLimit::One, &mut delivery)?;
         delivery.finish()
@@ -172,7 +259,7 @@ export! {
 
     /// `dat_evd_post_se`.
     fn dat_evd_post_se(evd: KernelHandle, posted: In<bindings::DAT_EVENT>) {
-        let evd = Adapter::object::<Evd>(evd)?;
+        let evd = find_in_any_context(evd)?;
         let posted = posted.get().ok_or(DatError::Invalid(Arg::Event))?;
         if posted.event_number != bindings::DAT_SOFTWARE_EVENT {
             return Err(DatError::Invalid(Arg::Event));
@@ -184,6 +271,7 @@ export! {
 
     /// `dat_evd_free`.
     fn dat_evd_free(evd: KernelHandle) {
+        must_be_in_thread(Subtype::InvalidStateEvdInUse)?;
         let (adapter, evd) = Adapter::of_object::<Evd>(evd)?;
         adapter.ia.free::<Evd>(evd)
     }

@@ -25,7 +25,10 @@ use crate::{
     },
 };
 use kdapl_bindings as bindings;
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    sync::rcu, //
+};
 
 /// Converts a number to a C pointer that is never dereferenced.
 fn pointer(value: u64) -> *mut c_void {
@@ -39,15 +42,17 @@ fn peer_data(adapter: u32, ep: u64, size: u32) -> (*mut c_void, u32) {
     if size == 0 {
         return NONE;
     }
-    let ep = Adapter::numbered(adapter).and_then(|this| this.ia.get::<Ep>(ep).ok());
+    let guard = rcu::read_lock();
+    let ep = Adapter::borrow_ia(&guard, adapter).and_then(|ia| ia.find::<Ep>(ep));
     ep.map_or(NONE, |ep| (ep.peer_data_at().cast_mut().cast(), size))
 }
 
 /// Returns the address of an adapter's IP address, valid while the adapter is open; null if it is
 /// closed.
 fn own_address(adapter: u32) -> *mut bindings::sockaddr {
-    Adapter::numbered(adapter).map_or(core::ptr::null_mut(), |this| {
-        raw_address(&raw const this.ia.attr().address)
+    let guard = rcu::read_lock();
+    Adapter::borrow_ia(&guard, adapter).map_or(core::ptr::null_mut(), |ia| {
+        raw_address(&raw const ia.attr().address)
     })
 }
 

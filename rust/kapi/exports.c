@@ -34,6 +34,7 @@ EXPORT_SYMBOL_NS_GPL(dat_srq_resize, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_srq_set_lw, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_srq_free, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_evd_kcreate, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(kdapl_evd_create_bh, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_evd_modify_upcall, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_evd_query, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_evd_modify_cno, "KDAPL");

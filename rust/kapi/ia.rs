@@ -3,6 +3,7 @@
 //! Calls on Interface Adapters (IAs).
 
 use super::{
+    evd::must_be_in_thread,
     export::{
         count,
         export,
@@ -208,6 +209,7 @@ export! {
 
     /// `dat_ia_close`.
     fn dat_ia_close(ia: KernelHandle, flags: u32) {
+        must_be_in_thread(Subtype::InvalidStateIaInUse)?;
         Adapter::of(ia)?.close(close_flag(flags)?)
     }
 

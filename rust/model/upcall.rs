@@ -38,11 +38,18 @@
 //! the event. So each event that a runner takes gets its upcall, and a runner that may no longer
 //! make upcalls takes none. The number of runners shrinks in the same way: a runner that exceeds
 //! the new maximum finishes.
+//!
+//! A run of a runner is a [turn](take_turn): it ends when a budget of events is used up. The runner
+//! is then queued again, behind other runners, and still counts as active. So no producer queues it
+//! meanwhile, and a thread that waits for the runners waits for its next turns, too.
 
 use super::atomic::AtomicU32;
 
 /// Largest number of runners of an EVD.
 pub(crate) const MAX_RUNNERS: u32 = 16;
+
+/// Largest budget of a turn.
+pub(crate) const MAX_BUDGET: u32 = 64;
 
 /// Mask of the bits of the runners that are queued or run.
 const ACTIVE: u32 = (1 << MAX_RUNNERS) - 1;
@@ -70,6 +77,36 @@ pub(crate) enum RunnerDecision {
         /// woken.
         last: bool,
     },
+}
+
+/// Result of one step of a runner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunnerStep {
+    /// An upcall was made, or there may be an event to look for.
+    Next,
+    /// The runner has finished.
+    Finished,
+}
+
+/// End of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum TurnEnd {
+    /// The runner has finished.
+    Finished,
+    /// The budget is used up. The caller queues the runner again, behind others.
+    QueueAgain,
+}
+
+/// Makes the steps of a runner, each of which makes one upcall at most, until it has finished or
+/// has used up its budget.
+pub(crate) fn take_turn(budget: u32, mut step: impl FnMut() -> RunnerStep) -> TurnEnd {
+    for _ in 0..budget {
+        if step() == RunnerStep::Finished {
+            return TurnEnd::Finished;
+        }
+    }
+    TurnEnd::QueueAgain
 }
 
 /// State word that producers and runners share.

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A spinlock that disables interrupts while it is held.
+//! Locks: a spinlock that disables interrupts while it is held, and a lock that is this one or a
+//! mutex.
 //!
 //! C header: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h)
+
+mod context_lock;
+
+pub(crate) use context_lock::{
+    new_context_lock,
+    ContextGuard,
+    ContextLock,
+    LockContext, //
+};
 
 use kdapl_bindings as bindings;
 use kernel::{

@@ -79,6 +79,14 @@ pub(crate) fn cond_resched() {
     unsafe { bindings::kdapl_helper_cond_resched() };
 }
 
+/// Returns whether the caller is in an interrupt, hard or soft, and so not in a thread.
+///
+/// Context: any.
+pub(crate) fn is_in_interrupt() -> bool {
+    // SAFETY: The helper only reads the state of the processor.
+    unsafe { bindings::kdapl_helper_in_interrupt() }
+}
+
 /// Context of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallContext {

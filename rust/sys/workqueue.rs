@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The module's own workqueues: for upcalls, for closes of released files, for calls that no signal
-//! may reach, for waits on the pools of the CPUs, and for all other work.
+//! The module's own workqueues: for upcalls, in threads and in soft interrupts, for closes of
+//! released files, for calls that no signal may reach, for waits on the pools of the CPUs, and for
+//! all other work.
 //!
 //! A work item on a system queue may still run after the module's unload. Destroying an own queue
 //! waits for all its items. Upcalls of a storage consumer may be necessary to free memory, so their
@@ -19,15 +20,21 @@ pub(crate) use delayed::{
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
-    sync::atomic::{
-        Acquire,
-        Atomic,
-        Full,
-        Release, //
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Release, //
+        },
+        Arc, //
     },
     workqueue::{
         self,
-        Queue, //
+        HasWork,
+        Queue,
+        Work,
+        WorkItem, //
     },
 };
 
@@ -39,6 +46,9 @@ static QUEUE: QueuePointer = Atomic::new(core::ptr::null_mut());
 
 /// The queue for upcalls.
 static UPCALLS: QueuePointer = Atomic::new(core::ptr::null_mut());
+
+/// The queue for upcalls in soft interrupts.
+static BH_UPCALLS: QueuePointer = Atomic::new(core::ptr::null_mut());
 
 /// The queue for closes of released files.
 static RELEASES: QueuePointer = Atomic::new(core::ptr::null_mut());
@@ -69,6 +79,13 @@ impl OwnedQueue {
     /// Creates the queue for upcalls. Fails as [`OwnedQueue::new`] does.
     pub(crate) fn for_upcalls(name: &'static CStr) -> Result<Self> {
         Self::create(&UPCALLS, name, true, 0)
+    }
+
+    /// Creates the queue for upcalls in soft interrupts. Fails as [`OwnedQueue::new`] does.
+    pub(crate) fn for_bh_upcalls(name: &'static CStr) -> Result<Self> {
+        // SAFETY: `name` is NUL-terminated.
+        let queue = unsafe { bindings::kdapl_helper_alloc_bh_workqueue(name.as_char_ptr()) };
+        Self::publish(&BH_UPCALLS, queue)
     }
 
     /// Creates the queue for closes of released files. Fails as [`OwnedQueue::new`] does.
@@ -167,6 +184,26 @@ pub(super) fn call_queue() -> &'static Queue {
 /// As [`queue`], for upcalls.
 pub(crate) fn upcall_queue() -> &'static Queue {
     queue_at(&UPCALLS)
+}
+
+/// As [`queue`], for upcalls in soft interrupts. Its items must not sleep. Those of one CPU run one
+/// after the other, in the order in which they were queued.
+pub(crate) fn bh_upcall_queue() -> &'static Queue {
+    queue_at(&BH_UPCALLS)
+}
+
+/// Waits until a work item is neither queued nor running. Its run has dropped its reference then.
+///
+/// Context: process; sleeps.
+pub(crate) fn flush<T, const ID: u64>(item: &Arc<T>)
+where
+    T: WorkItem<ID> + HasWork<T, ID>,
+{
+    let ptr = Arc::as_ptr(item).cast_mut();
+    // SAFETY: `ptr` is a live object, so its work item is initialised.
+    let work = unsafe { Work::raw_get(T::raw_get_work(ptr)) };
+    // SAFETY: The work item is initialised, and valid as long as `item`. The caller may sleep.
+    unsafe { bindings::flush_work(work) };
 }
 
 fn queue_at(pointer: &'static QueuePointer) -> &'static Queue {

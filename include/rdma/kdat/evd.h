@@ -30,8 +30,9 @@ typedef s32 DAT_UPCALL_POLICY;
 #define DAT_UPCALL_TEARDOWN		(-1)	/* no upcalls; waits for those in progress */
 
 /*
- * Upcall of an EVD. Context: work item. May sleep, and may make any call except those that wait for
- * it to return (see dat_ia_close(), dat_evd_free() and dat_evd_modify_upcall()).
+ * Upcall of an EVD. Context: work item, or soft interrupt for kdapl_evd_create_bh(). In a work item
+ * it may sleep, and may make any call except those that wait for it to return (see dat_ia_close(),
+ * dat_evd_free() and dat_evd_modify_upcall()).
  *
  * @event is valid until the upcall returns. It is NULL under DAT_UPCALL_NOTIFY. @more_events is set
  * if further events are queued.
@@ -73,6 +74,34 @@ typedef struct dat_evd_param {
 DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
 			   DAT_EVD_HANDLE *evd);
+/* Largest budget of kdapl_evd_create_bh(). */
+#define KDAPL_MAX_UPCALL_BUDGET		64
+
+/**
+ * kdapl_evd_create_bh() - create an EVD whose upcalls are made in soft interrupts
+ * @ia: IA
+ * @qlen: as for dat_evd_kcreate()
+ * @policy: as for dat_evd_kcreate(), without DAT_UPCALL_MANY
+ * @upcall: as for dat_evd_kcreate(). The function must not sleep.
+ * @budget: number of upcalls in one run, 1 to KDAPL_MAX_UPCALL_BUDGET. Other EVDs have their turn
+ *         before the next run.
+ * @flags: as for dat_evd_kcreate()
+ * @evd: out: the EVD
+ *
+ * Not a call of DAT. Saves the switch to a thread for each upcall. dat_evd_modify_upcall() changes
+ * policy and function, and not where upcalls are made.
+ *
+ * An upcall may post DTOs and receives, register and invalidate by requests, dequeue from this EVD
+ * and others of this kind, and post software events: see docs/kernel-upcalls.md. Any other call
+ * may sleep, and must not be made. dat_evd_free(), dat_ia_close() and dat_evd_modify_upcall() are
+ * DAT_INVALID_STATE in a soft interrupt.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER for DAT_UPCALL_MANY, and for an
+ * invalid budget.
+ */
+DAT_RETURN kdapl_evd_create_bh(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+			       const DAT_UPCALL_OBJECT *upcall, DAT_COUNT budget,
+			       DAT_EVD_FLAGS flags, DAT_EVD_HANDLE *evd);
 /**
  * dat_evd_modify_upcall() - change the upcall policy and the upcall function of an EVD
  * @evd: EVD

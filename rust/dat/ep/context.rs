@@ -149,14 +149,14 @@ impl Receivers {
         completion: &Wc,
         direct: &mut DirectEvent<'_>,
     ) {
-        let Some(srq) = self.srqs.get_by_short_generation(wr.srq, wr.generation) else {
+        let Some(srq) = self.srqs.find_by_short_generation(wr.srq, wr.generation) else {
             return;
         };
         let Some(taken) = srq.complete(wr.slot, completion.qp()) else {
             return;
         };
         let _held = srq.hold_until_reported(taken.is_counted);
-        if let Ok(ep) = self.eps.get(taken.ep.into_raw()) {
+        if let Some(ep) = self.eps.find(taken.ep.into_raw()) {
             ep.complete_shared(evd, &taken, completion, direct);
         }
     }
@@ -166,11 +166,11 @@ impl Receivers {
     /// Passes a completion of a shared receive on if the Endpoint was freed or reset: the slot is
     /// free for the others. Returns whether it did.
     fn complete_shared_early(&self, evd: &Evd, wr: SrqWrId, completion: &Wc) -> bool {
-        let srq = self.srqs.get_by_short_generation(wr.srq, wr.generation);
+        let srq = self.srqs.find_by_short_generation(wr.srq, wr.generation);
         let member = srq.and_then(|srq| srq.member_of(completion.qp()));
         let is_over = member.is_none_or(|(ep, life)| {
-            let ep = self.eps.get(ep.into_raw());
-            !ep.is_ok_and(|ep| ep.is_in_life(life))
+            let ep = self.eps.find(ep.into_raw());
+            !ep.is_some_and(|ep| ep.is_in_life(life))
         });
         if is_over {
             self.complete_shared(evd, wr, completion, &mut DirectEvent::none());
@@ -186,7 +186,7 @@ impl CompletionTarget for Receivers {
             return self.complete_shared(evd, wr, completion, direct);
         }
         let wr = WrId::from_raw(raw);
-        if let Some(ep) = self.eps.get_by_short_generation(wr.ep, wr.generation) {
+        if let Some(ep) = self.eps.find_by_short_generation(wr.ep, wr.generation) {
             ep.complete(evd, wr, completion, direct);
         }
     }
@@ -207,7 +207,7 @@ impl CompletionTarget for Receivers {
             if !last.as_ref().is_some_and(is_same) {
                 last = self
                     .eps
-                    .get_by_short_generation(wr.ep, wr.generation)
+                    .find_by_short_generation(wr.ep, wr.generation)
                     .map(|ep| (wr.ep, wr.generation, ep));
             }
             if let Some((.., ep)) = &last {
@@ -222,12 +222,12 @@ impl CompletionTarget for Receivers {
             return self.complete_shared_early(evd, wr, completion);
         }
         let wr = WrId::from_raw(raw);
-        let ep = self.eps.get_by_short_generation(wr.ep, wr.generation);
+        let ep = self.eps.find_by_short_generation(wr.ep, wr.generation);
         ep.is_none_or(|ep| ep.complete_early(evd, wr, completion))
     }
 
     fn receive_taken(&self, ep: u64) {
-        if let Ok(ep) = self.eps.get(ep) {
+        if let Some(ep) = self.eps.find(ep) {
             ep.receive_taken();
         }
     }

@@ -16,7 +16,7 @@ pub(in crate::dat) trait CompletionTarget: Send + Sync {
     /// Passes a completion to the Endpoint that posted the work request. `wr_id` names the
     /// Endpoint. The completion is dropped if the Endpoint was freed.
     ///
-    /// Context: process, with the lock of the EVD's consumer held.
+    /// Context: that of the EVD's consumer, whose lock is held. It may be a spinlock.
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
 
     /// Passes completions to their Endpoints, in their order: [`CompletionTarget::complete`].

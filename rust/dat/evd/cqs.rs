@@ -38,7 +38,10 @@ use crate::{
         },
         device::Device, //
     },
-    sys::kvvec, //
+    sys::{
+        kvvec,
+        lock::LockContext, //
+    },
 };
 use kernel::{
     cpu::CpuId,
@@ -124,10 +127,10 @@ pub(super) struct Cqs {
 
 impl Cqs {
     /// Creates an empty list. Queues cannot be added until it is [opened](Cqs::open_with).
-    pub(super) fn none() -> Self {
+    pub(super) fn none(context: LockContext) -> Self {
         Self {
             list: KVVec::new(),
-            spill: Spill::none(),
+            spill: Spill::none(context),
             kept: RBTree::new(),
             next: 0,
             open: false,
@@ -150,15 +153,10 @@ impl Cqs {
         self.open = true;
     }
 
-    /// Adds the first queue. Queues may be added from now on.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES (memory) without memory.
-    fn open_with(&mut self, first: Arc<EvdCq>) -> DatResult {
-        kvvec::push(&mut self.list, first, GFP_KERNEL_ACCOUNT)?;
+    /// Sets the first queue. Queues may be added from now on.
+    fn open_with(&mut self, first: KVVec<Arc<EvdCq>>) {
+        self.list = first;
         self.open();
-        Ok(())
     }
 
     /// Returns whether completions are taken from the queues.
@@ -181,7 +179,7 @@ impl Cqs {
         self.open = false;
         Closed {
             _kept: core::mem::replace(&mut self.kept, RBTree::new()),
-            _spill: core::mem::replace(&mut self.spill, Spill::none()),
+            _spill: self.spill.take(),
             _list: core::mem::take(&mut self.list),
         }
     }
@@ -290,8 +288,11 @@ impl Evd {
             .max(MIN_DEPTH)
             .saturating_mul(2)
             .min(device.limits().max_cqe);
+        let mut list = KVVec::new();
         let first = EvdCq::new(self, device, 0, depth, Notify::Next)?;
-        self.consumer.lock().cqs.open_with(first)
+        kvvec::push(&mut list, first, GFP_KERNEL_ACCOUNT)?;
+        self.consumer.lock().cqs.open_with(list);
+        Ok(())
     }
 
     /// Reserves `entries` entries in one completion queue. Adds a queue if the others have too

@@ -14,6 +14,7 @@ use super::{
     EvdContext,
     EventQueue,
     Flags,
+    UpcallContext,
     Wakeup,
     Words, //
 };
@@ -31,15 +32,15 @@ use crate::{
         vector::Placement, //
     },
     rdma::device::Device,
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        lock::new_context_lock,
     },
 };
-use kernel::{
-    new_mutex,
-    new_work, //
-};
+use kernel::new_work;
 
 /// Configuration of a new EVD.
 pub(in crate::dat) struct Config<'a> {
@@ -49,6 +50,8 @@ pub(in crate::dat) struct Config<'a> {
     pub(in crate::dat) qlen: u32,
     pub(in crate::dat) flags: Flags,
     pub(in crate::dat) placement: Placement,
+    /// Context in which upcalls are made.
+    pub(in crate::dat) upcalls: UpcallContext,
 }
 
 impl Evd {
@@ -91,17 +94,18 @@ impl Evd {
                 handle,
                 flags: config.flags,
                 queue <- EventQueue::new(config.qlen, ring, producer),
-                consumer <- new_mutex!(
+                consumer <- new_context_lock!(
                     Consumer {
                         slots,
-                        cqs: Cqs::none(),
+                        cqs: Cqs::none(config.upcalls.lock_context()),
                         known_taken: 0,
                         skipped_drain: false,
                     },
+                    config.upcalls.lock_context(),
                     "Evd::consumer"
                 ),
                 cqs: CqState::new(config.placement),
-                wakeup <- Wakeup::new(),
+                wakeup <- Wakeup::new(config.upcalls),
                 pump <- new_work!("Evd::pump"),
                 context: config.context,
                 uses: UseCount::none(),

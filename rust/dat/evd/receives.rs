@@ -16,14 +16,12 @@ use crate::{
         },
         handle::Direction, //
     },
+    sys::lock::ContextGuard,
 };
 use core::ops::Range;
-use kernel::sync::{
-    atomic::{
-        Full,
-        Relaxed, //
-    },
-    MutexGuard, //
+use kernel::sync::atomic::{
+    Full,
+    Relaxed, //
 };
 
 /// Returns the Endpoint whose receive an event reports.
@@ -41,7 +39,7 @@ fn receiver(record: &Record) -> Option<u64> {
 pub(in crate::dat) struct QueuedReceives<'a> {
     evd: &'a Evd,
     ep: u64,
-    consumer: MutexGuard<'a, Consumer>,
+    consumer: ContextGuard<'a, Consumer>,
     count: u32,
     /// Number of events at the time of the count.
     events: u32,

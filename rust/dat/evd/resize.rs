@@ -81,6 +81,8 @@ impl Evd {
     pub(crate) fn resize(self: &Arc<Self>, ia: &IaAttr, qlen: i32) -> DatResult<u32> {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(&self.context.user, qlen)?;
+        // Freed after the lock is released, also if the resize fails.
+        let _storage = storage.clone();
         let mut consumer = self.consumer.lock();
         if !self.wakeup.threshold.is_met_by(qlen) {
             return Err(DatError::new(

@@ -15,7 +15,8 @@ use super::{
     Config,
     Evd,
     EvdContext,
-    Flags, //
+    Flags,
+    UpcallContext, //
 };
 use crate::{
     dat::prelude::*,
@@ -51,6 +52,7 @@ impl Evd {
                 qlen: 1,
                 flags: Flags::DISCARD,
                 placement: placement(Placement::ANY, device)?,
+                upcalls: UpcallContext::Process,
             },
         )?;
         // The queue length limits the completions of one poll.

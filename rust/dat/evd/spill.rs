@@ -36,6 +36,7 @@ use crate::{
         WcBatch, //
     },
     sys::{
+        lock::LockContext,
         memcg::Payer,
         user::{
             ChargedArray,
@@ -68,16 +69,25 @@ pub(super) struct Spill {
     front: usize,
     /// Number of completions.
     live: usize,
+    /// Context of the drains, which may free memory in a process only.
+    context: LockContext,
 }
 
 impl Spill {
     /// Creates an empty spill without memory.
-    pub(super) const fn none() -> Self {
+    pub(super) const fn none(context: LockContext) -> Self {
         Self {
             entries: ChargedArray::empty(),
             front: 0,
             live: 0,
+            context,
         }
+    }
+
+    /// Takes all completions, with their memory.
+    pub(super) fn take(&mut self) -> Self {
+        let none = Self::none(self.context);
+        core::mem::replace(self, none)
     }
 
     /// Creates an empty spill for this many completions, for which `user` is charged.
@@ -86,7 +96,7 @@ impl Spill {
             .charged(|flags| ChargedArray::with_capacity(user, capacity, flags | __GFP_NOWARN))?;
         Ok(Self {
             entries,
-            ..Self::none()
+            ..Self::none(LockContext::Process)
         })
     }
 
@@ -146,11 +156,19 @@ impl Spill {
         self.removed(removed);
     }
 
-    /// Counts removed completions. Without completions no memory is kept.
+    /// Counts removed completions. Without completions no memory is kept, unless drains must not
+    /// free it: it stays for the next completions then.
     fn removed(&mut self, count: usize) {
         self.live = self.live.saturating_sub(count);
-        if self.live == 0 {
-            *self = Self::none();
+        if self.live != 0 {
+            return;
+        }
+        match self.context {
+            LockContext::Process => drop(self.take()),
+            LockContext::Any => {
+                self.entries.clear();
+                self.front = 0;
+            }
         }
     }
 
@@ -159,6 +177,7 @@ impl Spill {
         if larger.room() <= self.live {
             return larger;
         }
+        larger.context = self.context;
         for spilled in self.entries.iter_mut().filter_map(Option::take) {
             larger.push(spilled);
         }
@@ -205,7 +224,7 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn drain_fully(&self, payer: Payer<'_>) -> bool {
-        let mut storage = Spill::none();
+        let mut storage = Spill::none(LockContext::Process);
         let mut retries = DrainRetries::new();
         self.complete_spilled_early();
         loop {
@@ -218,7 +237,9 @@ impl Evd {
             drop(unneeded);
             storage = match end {
                 SpillEnd::Empty => return true,
-                SpillEnd::BudgetExhausted if retries.next(|| depth) => Spill::none(),
+                SpillEnd::BudgetExhausted if retries.next(|| depth) => {
+                    Spill::none(LockContext::Process)
+                }
                 SpillEnd::BudgetExhausted => return false,
                 SpillEnd::Full => match Spill::with_capacity(&self.context.user, larger, payer) {
                     Ok(storage) => storage,

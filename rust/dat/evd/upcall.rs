@@ -9,9 +9,20 @@
 //! [`model::upcall`](crate::model::upcall) decides which runner is queued, and which may take an
 //! event.
 //!
+//! An EVD may be created for upcalls in soft interrupts ([`UpcallContext::Bh`]). Its runners are
+//! on a queue of the kernel that runs there. They must not sleep. So for such an EVD, and for no
+//! other, the locks that a runner takes are spinlocks ([`ContextLock`]). The objects that a drain
+//! looks for are found under RCU.
+//!
 //! Runners exist until the EVD is shut down. The shutdown waits for upcalls that have not returned.
 
+mod context;
 mod run;
+
+pub(crate) use self::context::{
+    Policy,
+    UpcallContext, //
+};
 
 use self::run::Runner;
 use super::Evd;
@@ -24,57 +35,22 @@ use crate::{
         event::Record,
         upcall::{
             RunnerDecision,
-            UpcallState,
-            MAX_RUNNERS, //
+            UpcallState, //
         },
     },
     sys::{
+        lock::{
+            new_context_lock,
+            ContextLock, //
+        },
         task,
         wait::{
             new_wait_queue,
             WaitQueue, //
         },
-        workqueue::upcall_queue, //
     },
 };
-use kernel::{
-    new_mutex,
-    sync::{
-        Mutex,
-        SetOnce, //
-    },
-};
-
-/// `DAT_UPCALL_POLICY`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Policy {
-    /// No upcalls.
-    Disable,
-    /// One upcall at a time, for one event each.
-    SingleInstance,
-    /// One upcall at a time. It reports that events are queued, and the consumer takes them itself.
-    Notify,
-    /// Several upcalls at a time, for one event each.
-    Many,
-    /// No upcalls. The change to this policy waits until all upcalls have returned.
-    Teardown,
-}
-
-impl Policy {
-    /// Returns whether the policy has upcalls.
-    pub(crate) fn makes_upcalls(self) -> bool {
-        self.max_active() > 0
-    }
-
-    /// Returns the largest number of runners that may be queued or run at once.
-    fn max_active(self) -> u32 {
-        match self {
-            Self::Disable | Self::Teardown => 0,
-            Self::SingleInstance | Self::Notify => 1,
-            Self::Many => MAX_RUNNERS,
-        }
-    }
-}
+use kernel::sync::SetOnce;
 
 /// Events that make upcalls after a change of the policy: `DAT_UPCALL_FLAG`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,7 +73,7 @@ pub(crate) enum UpcallReason<'a> {
 pub(crate) trait Upcall: Send + Sync {
     /// Makes the upcall.
     ///
-    /// Context: a work item; may sleep.
+    /// Context: see [`UpcallContext`].
     fn call(&self, reason: UpcallReason<'_>);
 }
 
@@ -117,9 +93,10 @@ struct Settings {
 /// Upcalls of an EVD.
 #[pin_data]
 pub(super) struct Upcalls {
+    context: UpcallContext,
     state: UpcallState,
     #[pin]
-    settings: Mutex<Settings>,
+    settings: ContextLock<Settings>,
     /// Threads that wait until all upcalls have returned.
     #[pin]
     waiting: WaitQueue,
@@ -131,15 +108,16 @@ pub(super) struct Upcalls {
 
 impl Upcalls {
     /// Creates the state of an EVD without upcalls.
-    pub(super) fn new() -> impl PinInit<Self> {
+    pub(super) fn new(context: UpcallContext) -> impl PinInit<Self> {
         let settings = Settings {
             policy: Policy::Disable,
             upcall: None,
             over: false,
         };
         pin_init!(Self {
+            context,
             state: UpcallState::new(),
-            settings <- new_mutex!(settings, "Upcalls::settings"),
+            settings <- new_context_lock!(settings, context.lock_context(), "Upcalls::settings"),
             waiting <- new_wait_queue!("Upcalls::waiting"),
             first: SetOnce::new(),
             others: SetOnce::new(),
@@ -158,7 +136,7 @@ impl Upcalls {
     pub(super) fn arrived(&self) {
         if let Some(runner) = self.state.notify().and_then(|number| self.runner(number)) {
             // Does not fail: an idle runner is not queued.
-            let _ = upcall_queue().enqueue(runner.clone());
+            let _ = self.context.queue().enqueue(runner.clone());
         }
     }
 
@@ -185,11 +163,13 @@ impl Upcalls {
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn prepare(&self, evd: &Arc<Evd>, policy: Policy) -> DatResult {
         let needs_first = policy.max_active() > 0 && self.first.as_ref().is_none();
-        let first = needs_first.then(|| Runner::new(evd, 0)).transpose()?;
+        let first = needs_first
+            .then(|| Runner::new(evd, self.context, 0))
+            .transpose()?;
         let mut others = KVec::new();
         if policy.max_active() > 1 && self.others.as_ref().is_none() {
             for number in 1..policy.max_active() {
-                others.push(Runner::new(evd, number)?, GFP_KERNEL_ACCOUNT)?;
+                others.push(Runner::new(evd, self.context, number)?, GFP_KERNEL_ACCOUNT)?;
             }
         }
         // The lock is held until the runners are set, because another thread may then open the
@@ -290,6 +270,7 @@ impl Evd {
     ///
     /// # Errors
     ///
+    /// * INVALID_PARAMETER (upcall policy) for several upcalls at a time in a soft interrupt;
     /// * INVALID_PARAMETER (upcall) if no upcall function is set;
     /// * INVALID_STATE (EVD waiter) if a thread waits on the EVD;
     /// * INVALID_STATE (EVD in use) for a teardown by an upcall of this EVD, which would wait for
@@ -305,6 +286,9 @@ impl Evd {
         if policy == Policy::Teardown && self.wakeup.upcalls.is_caller() {
             let in_use = Subtype::InvalidStateEvdInUse;
             return Err(DatError::new(Kind::InvalidState, in_use));
+        }
+        if !self.wakeup.upcalls.context.supports(policy) {
+            return Err(DatError::Invalid(Arg::UpcallPolicy));
         }
         self.wakeup.upcalls.prepare(self, policy)?;
         let has_waiter = || self.wakeup.waiter.is_taken();
@@ -330,6 +314,12 @@ impl Evd {
             },
         }
         Ok(())
+    }
+
+    /// Returns whether events may be dequeued in any context: whether upcalls are made in soft
+    /// interrupts.
+    pub(crate) fn is_for_any_context(&self) -> bool {
+        self.wakeup.upcalls.context != UpcallContext::Process
     }
 
     /// Returns the upcall policy.

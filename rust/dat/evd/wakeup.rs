@@ -6,7 +6,10 @@
 use super::{
     cno_link::CnoLink,
     file::LazySleepers,
-    upcall::Upcalls,
+    upcall::{
+        UpcallContext,
+        Upcalls, //
+    },
     Evd, //
 };
 use crate::{
@@ -54,8 +57,9 @@ pub(super) struct Wakeup {
 }
 
 impl Wakeup {
-    /// Creates the wake-up of an EVD without a waiter, CNO and upcalls.
-    pub(super) fn new() -> impl PinInit<Self> {
+    /// Creates the wake-up of an EVD without a waiter, CNO and upcalls. Upcalls are made in this
+    /// context once they are enabled.
+    pub(super) fn new(upcalls: UpcallContext) -> impl PinInit<Self> {
         pin_init!(Self {
             doorbell: Doorbell::new(),
             threshold: Threshold::one(),
@@ -63,7 +67,7 @@ impl Wakeup {
             closed: AtomicBool::new(false),
             unwaitable: AtomicBool::new(false),
             link <- CnoLink::new(),
-            upcalls <- Upcalls::new(),
+            upcalls <- Upcalls::new(upcalls),
             file_sleepers: LazySleepers::new(),
             last_notified: AtomicU32::new(0),
             must_notify: AtomicBool::new(false),

@@ -259,6 +259,23 @@ impl Ia {
         flags: u32,
         vector: i32,
     ) -> DatResult<(u64, u32)> {
+        self.create_evd_with(qlen, cno, flags, vector, evd::UpcallContext::Process)
+    }
+
+    /// As [`Ia::create_evd`], for upcalls in this context. Only an adapter of a kernel consumer has
+    /// upcalls.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Ia::create_evd`].
+    pub(crate) fn create_evd_with(
+        &self,
+        qlen: i32,
+        cno: u64,
+        flags: u32,
+        vector: i32,
+        upcalls: evd::UpcallContext,
+    ) -> DatResult<(u64, u32)> {
         let flags = Flags::from_bits(flags).ok_or(DatError::Invalid(Arg::Flags))?;
         let qlen = evd::queue_length(qlen, self.attr().max_evd_qlen)?;
         let device = self.base.device()?;
@@ -270,6 +287,7 @@ impl Ia {
             qlen,
             flags,
             placement,
+            upcalls,
         };
         let evd = Evd::create(self.evds(), config)?;
         if let Err(error) = evd.modify_cno(cno) {

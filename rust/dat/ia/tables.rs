@@ -105,6 +105,11 @@ impl Ia {
         Evd::table(self).get_by_short_generation(key.index, key.short_generation())
     }
 
+    /// As [`Ia::get`], for Endpoints, EVDs, SRQs and LMRs in any context: see [`Objects::find`].
+    pub(crate) fn find<T: Tabled>(&self, handle: u64) -> Option<Arc<T>> {
+        T::table(self).find(handle)
+    }
+
     /// As [`Ia::get`], with a subtype that names the invalid one of several handles.
     ///
     /// # Errors

@@ -18,6 +18,8 @@ pub(crate) enum Arg {
     Attr,
     /// Number of unanswered connection requests that a service point may have.
     Backlog,
+    /// Number of upcalls in one run.
+    Budget,
     /// Return code.
     Code,
     /// Communicator of a Common Service Point.

@@ -120,6 +120,7 @@ orders! {
 orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
+    kdapl_evd_create_bh(_, Qlen, UpcallPolicy, Upcall, Budget, Flags, Handle);
     kdapl_ia_open_net(_, Net, Qlen, AsyncEvd, Handle);
     kdapl_ep_post_list(_, Dtos, Operation | SegmentCount | Segments | RemoteSegment | Flags, _);
     kdapl_lmr_free_unused(_);

@@ -107,6 +107,11 @@ impl<T> ChargedArray<T> {
             .map_err(|error| error.0)
     }
 
+    /// Removes all elements, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.elements.clear();
+    }
+
     /// Moves all elements of `other` to the end of this array, which has room for them.
     pub(crate) fn append_all(&mut self, other: &mut Self) {
         for element in other.elements.drain_all() {

@@ -118,6 +118,12 @@ pub const ALL: &[Benchmark] = &[
         run: kernel_ping::run,
     },
     Benchmark {
+        name: "kernel-upcalls",
+        about: "ping-pong of upcalls in soft interrupts, compared with work items",
+        processors: &[1, 2],
+        run: kernel_ping::run_upcalls,
+    },
+    Benchmark {
         name: "nvme",
         about: "NVMe over Fabrics on a null block device, compared with nvme-rdma and nvmet-rdma",
         processors: &[1, 2],

@@ -28,7 +28,12 @@ fn time(side: Side, count: u32) -> Result<f64> {
         Side::Ours => "kdapl_ping",
         Side::Peer => "verbs_ping",
     };
-    text(&format!("insmod {FOLDER}/{module}.ko count={count}"))?;
+    time_of(module, &format!("count={count}"))
+}
+
+/// Loads a module with these parameters, and returns the microseconds that it measures.
+fn time_of(module: &str, parameters: &str) -> Result<f64> {
+    text(&format!("insmod {FOLDER}/{module}.ko {parameters}"))?;
     let measured = fs::read_to_string(format!("/sys/module/{module}/parameters/ns"))
         .with_context(|| format!("{module} did not finish"));
     text(&format!("rmmod {module}"))?;
@@ -45,4 +50,21 @@ pub fn run(sink: Sink<'_>) -> Result<()> {
         _ => (format!("{what}, on two processors"), Some(1.08)),
     };
     sink(Sample { peer: Some(peer), ..Sample::alone("kernel-ping", &what, "us", ours, limit) })
+}
+
+/// Measures a ping-pong of upcalls (`userspace-test/tests/kernel/ping_upcalls.c`): in soft
+/// interrupts, and beside them in work items.
+pub fn run_upcalls(sink: Sink<'_>) -> Result<()> {
+    let upcalls = |side, count| {
+        let bh = u8::from(matches!(side, Side::Ours));
+        time_of("kdapl_upcall_ping", &format!("count={count} bh={bh}"))
+    };
+    both(|side| upcalls(side, WARM_UP))?;
+    let (ours, peer) = both(|side| upcalls(side, COUNT))?;
+    let processors = std::thread::available_parallelism()?.get();
+    let what = format!(
+        "upcalls in soft interrupts, beside work items, ping-pong, 64 bytes: half a round trip, \
+         processors: {processors}"
+    );
+    sink(Sample { peer: Some(peer), ..Sample::alone("kernel-upcalls", &what, "us", ours, None) })
 }

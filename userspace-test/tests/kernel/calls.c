@@ -263,6 +263,8 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_srq_free, objects, dat_srq_free(at.srq))				\
 	CALL(dat_evd_kcreate, objects, dat_evd_kcreate(ia, 100, DAT_UPCALL_MANY, &upcalls, \
 		DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG, &made))			\
+	CALL(kdapl_evd_create_bh, objects, kdapl_evd_create_bh(ia, 100, DAT_UPCALL_NOTIFY, \
+		&upcalls, 8, DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG, &made))		\
 	CALL(dat_evd_modify_upcall, objects, dat_evd_modify_upcall(at.evd,		\
 		DAT_UPCALL_SINGLE_INSTANCE, &upcalls, DAT_UPCALL_INVOC_NEW))		\
 	CALL(dat_evd_query, objects, dat_evd_query(at.evd, 0, &told.evd))		\

@@ -71,7 +71,8 @@ static int close_beside(const struct call *call, unsigned int delay)
 /* Returns whether a call has no handle of an adapter or an object. */
 static bool has_no_handle(const struct call *call)
 {
-	return !strcmp(call->name, "dat_ia_openv") || !strcmp(call->name, "dat_strerror");
+	return !strcmp(call->name, "dat_ia_openv") ||
+	       !strcmp(call->name, "kdapl_ia_open_net") || !strcmp(call->name, "dat_strerror");
 }
 
 static int close_beside_each_call(void)

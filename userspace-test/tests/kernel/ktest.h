@@ -67,6 +67,8 @@ extern const struct ktest read_only_tests[];
 extern const struct ktest protection_tests[];
 extern const struct ktest limit_tests[];
 extern const struct ktest namespace_tests[];
+extern const struct ktest bh_upcall_tests[];
+extern const struct ktest bh_traffic_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;

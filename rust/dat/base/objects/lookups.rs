@@ -19,7 +19,10 @@ use crate::{
 };
 use kernel::{
     alloc::Flags,
-    sync::rcu::Guard, //
+    sync::rcu::{
+        read_lock,
+        Guard, //
+    }, //
 };
 
 impl<T: Object> Objects<T> {
@@ -50,6 +53,44 @@ impl<T: Object> Objects<T> {
         let lookups = self.lookups.as_ref();
         let found = lookups.and_then(|lookups| lookups.get(guard, handle.index(), is_named));
         found.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
+    }
+
+    /// Returns the object with this handle, without sleeping if the table was made [for any
+    /// context](Objects::for_any_context).
+    ///
+    /// A caller that cannot sleep is an RCU reader, so the reference that it drops is not the last.
+    pub(crate) fn find(&self, handle: u64) -> Option<Arc<T>> {
+        match &self.lookups {
+            Some(lookups) => Self::find_in(lookups, Handle::from_raw(handle).key().index, |key| {
+                key == handle
+            }),
+            None => self.get(handle).ok(),
+        }
+    }
+
+    /// As [`Objects::find`], by the low bits of the generation: see
+    /// [`Objects::get_by_short_generation`].
+    pub(in crate::dat) fn find_by_short_generation(
+        &self,
+        index: u32,
+        generation: u32,
+    ) -> Option<Arc<T>> {
+        match &self.lookups {
+            Some(lookups) => Self::find_in(lookups, index, |key| {
+                Handle::from_raw(key).key().short_generation() == generation
+            }),
+            None => self.get_by_short_generation(index, generation),
+        }
+    }
+
+    fn find_in(
+        lookups: &RcuTable<T>,
+        index: u32,
+        is_it: impl FnOnce(u64) -> bool,
+    ) -> Option<Arc<T>> {
+        let guard = read_lock();
+        let found = lookups.get(&guard, index, is_it);
+        found.filter(|object| !object.is_hidden()).cloned()
     }
 
     /// Lets lookups find an object. Allocates with `flags`.

@@ -110,8 +110,8 @@ impl Ep {
     /// Takes a completion of this Endpoint, and queues its event on `evd`. The Endpoint's own last
     /// event is queued at once. All other effects are left to the work item.
     ///
-    /// Context: process. The caller drains `evd`, and holds its consumer lock. The event goes into
-    /// the ring, or directly to the consumer that drains.
+    /// Context: any; does not sleep. The caller drains `evd`, and holds its consumer lock. The
+    /// event goes into the ring, or directly to the consumer that drains.
     // Not inlined into the drain loop, which mostly finds at most one completion.
     #[inline(never)]
     pub(in crate::dat) fn complete(

@@ -5,6 +5,7 @@
 use super::{
     Policy,
     Upcall,
+    UpcallContext,
     UpcallReason, //
 };
 use crate::{
@@ -15,21 +16,27 @@ use crate::{
     model::{
         direct_event::DrainLimit,
         event::Record,
-        upcall::RunnerDecision, //
+        upcall::{
+            take_turn,
+            RunnerDecision,
+            RunnerStep,
+            TurnEnd, //
+        },
     },
     sys::{
+        lock::{
+            new_spinlock_irq,
+            SpinLockIrq, //
+        },
         task,
-        workqueue::upcall_queue, //
+        workqueue::flush, //
     },
 };
 use kernel::{
-    impl_has_work, new_mutex, new_work,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Mutex, //
+    impl_has_work, static_lock_class,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
     },
     workqueue::{
         Work,
@@ -37,16 +44,14 @@ use kernel::{
     },
 };
 
-/// Largest number of events that a runner takes before it lets other work run.
-const UPCALL_BUDGET: u32 = 64;
-
 /// Work item that makes upcalls.
 #[pin_data]
 pub(super) struct Runner {
     number: u32,
+    context: UpcallContext,
     /// `None` after the EVD was shut down.
     #[pin]
-    evd: Mutex<Option<Arc<Evd>>>,
+    evd: SpinLockIrq<Option<Arc<Evd>>>,
     /// Task that is in an upcall, or 0.
     task: Atomic<usize>,
     #[pin]
@@ -55,13 +60,19 @@ pub(super) struct Runner {
 
 impl Runner {
     /// Creates a runner.
-    pub(super) fn new(evd: &Arc<Evd>, number: u32) -> Result<Arc<Self>> {
+    pub(super) fn new(evd: &Arc<Evd>, context: UpcallContext, number: u32) -> Result<Arc<Self>> {
+        // A thread waits for the end of those in soft interrupts, also in an upcall that sleeps.
+        let class = match context {
+            UpcallContext::Process => static_lock_class!(),
+            UpcallContext::Bh { .. } => static_lock_class!(),
+        };
         Arc::pin_init(
             pin_init!(Self {
                 number,
-                evd <- new_mutex!(Some(evd.clone()), "Runner::evd"),
+                context,
+                evd <- new_spinlock_irq!(Some(evd.clone()), "Runner::evd"),
                 task: Atomic::new(0),
-                work <- new_work!("Runner::work"),
+                work <- Work::new(c"Runner::work", class),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -72,8 +83,14 @@ impl Runner {
         self.task.load(Relaxed) == task
     }
 
-    /// Releases the EVD, which was shut down.
-    pub(super) fn end(&self) {
+    /// Releases the EVD, which was shut down. All upcalls have returned.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn end(self: &Arc<Self>) {
+        if self.context != UpcallContext::Process {
+            // The last reference to an EVD must not be dropped in a soft interrupt.
+            flush(self);
+        }
         let evd = self.evd.lock().take();
         drop(evd);
     }
@@ -140,26 +157,34 @@ impl Evd {
         NextUpcall::Event(upcall.clone(), record, more)
     }
 
+    /// Makes the next upcall of a runner, if there is an event for it.
+    fn step(self: &Arc<Self>, runner: &Runner) -> RunnerStep {
+        match self.take_for(runner.number) {
+            NextUpcall::Event(upcall, record, more) => {
+                runner.call(&*upcall, UpcallReason::Event(&record, more));
+                return RunnerStep::Next;
+            }
+            // The events stay queued until the consumer dequeues them. No further upcall reports
+            // them.
+            NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
+            NextUpcall::NoEvent => {}
+            NextUpcall::None => return RunnerStep::Finished,
+        }
+        match self.has_finished(runner.number) {
+            true => RunnerStep::Finished,
+            false => RunnerStep::Next,
+        }
+    }
+
     /// Makes upcalls while events are queued, up to the budget.
     fn make_upcalls(self: &Arc<Self>, runner: &Arc<Runner>) {
-        for _ in 0..UPCALL_BUDGET {
-            match self.take_for(runner.number) {
-                NextUpcall::Event(upcall, record, more) => {
-                    runner.call(&*upcall, UpcallReason::Event(&record, more));
-                    continue;
-                }
-                // The events stay queued until the consumer dequeues them. No further upcall
-                // reports them.
-                NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
-                NextUpcall::NoEvent => {}
-                NextUpcall::None => return,
-            }
-            if self.has_finished(runner.number) {
-                return;
+        match take_turn(runner.context.budget(), || self.step(runner)) {
+            TurnEnd::Finished => {}
+            // The runner still counts as active, so no other thread queues it.
+            TurnEnd::QueueAgain => {
+                let _ = runner.context.queue().enqueue(runner.clone());
             }
         }
-        // The runner still counts as active, so no other thread queues it.
-        let _ = upcall_queue().enqueue(runner.clone());
     }
 
     /// Finishes a runner that has found no event. Returns `false` if an event arrived in the
@@ -180,9 +205,13 @@ impl WorkItem for Runner {
 
     fn run(this: Arc<Self>) {
         let evd = this.evd.lock().clone();
-        if let Some(evd) = evd {
+        let Some(evd) = evd else {
+            return;
+        };
+        match this.context {
             // The consumer may be the storage to which memory is written back.
-            task::without_io(|| evd.make_upcalls(&this));
+            UpcallContext::Process => task::without_io(|| evd.make_upcalls(&this)),
+            UpcallContext::Bh { .. } => evd.make_upcalls(&this),
         }
     }
 }

@@ -64,6 +64,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_cr_query dat_cr_accept dat_cr_reject dat_cr_handoff
     kdapl_ep_post_list kdapl_lmr_free_unused kdapl_ep_private_data kdapl_cr_private_data
     kdapl_ep_addresses kdapl_cr_address kdapl_ia_open_net
+    kdapl_evd_create_bh
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
@@ -88,6 +89,7 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Agent => &["agent"],
         Arg::AsyncEvd => &["async_evd"],
         Arg::Attr => &["attr"],
+        Arg::Budget => &["budget"],
         Arg::Code => &["value"],
         Arg::Communicator => &["comm"],
         Arg::ConnQual => &["conn_qual"],

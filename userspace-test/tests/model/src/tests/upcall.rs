@@ -3,7 +3,10 @@
 //! Tests the scheduling of upcalls in one thread. Its interleavings are in `tests/loom/upcall.rs`.
 
 use crate::rust::model::upcall::{
+    take_turn,
     RunnerDecision,
+    RunnerStep,
+    TurnEnd,
     UpcallState,
     MAX_RUNNERS, //
 };
@@ -89,4 +92,25 @@ fn a_disable_clears_a_pending_recheck() {
     state.open(1);
     assert_eq!(state.may_take(0), RunnerDecision::Run);
     assert_eq!(state.try_finish(0), LAST);
+}
+
+/// Returns the end of a turn of a runner that finishes in this step, and the number of steps.
+fn turn(budget: u32, finishes_in: u32) -> (TurnEnd, u32) {
+    let mut steps = 0;
+    let end = take_turn(budget, || {
+        steps += 1;
+        match steps == finishes_in {
+            true => RunnerStep::Finished,
+            false => RunnerStep::Next,
+        }
+    });
+    (end, steps)
+}
+
+#[test]
+fn a_turn_has_as_many_steps_as_its_budget() {
+    assert_eq!(turn(4, 1), (TurnEnd::Finished, 1));
+    assert_eq!(turn(4, 4), (TurnEnd::Finished, 4));
+    assert_eq!(turn(4, 5), (TurnEnd::QueueAgain, 4));
+    assert_eq!(turn(1, 0), (TurnEnd::QueueAgain, 1));
 }

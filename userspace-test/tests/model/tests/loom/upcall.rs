@@ -15,7 +15,10 @@ use super::{
             RingProducer, //
         },
         upcall::{
+            take_turn,
             RunnerDecision,
+            RunnerStep,
+            TurnEnd,
             UpcallState, //
         },
     },
@@ -34,6 +37,13 @@ use loom::{
     thread, //
 };
 
+/// Events of a turn.
+const BUDGET: u32 = 1;
+
+loom::thread_local! {
+    static CALLED_BY_ME: std::cell::Cell<u32> = std::cell::Cell::new(0);
+}
+
 type Words = std::sync::Arc<[AtomicU64]>;
 
 /// Error that a test introduces.
@@ -50,6 +60,10 @@ enum Flaw {
     WaitsForNobody,
     /// A runner that has found no event leaves without checking once more when it was called.
     LeavesAnyway,
+    /// A runner whose budget is used up is not queued again.
+    ForgetsTheRest,
+    /// A runner whose budget is used up finishes before it is queued again.
+    FinishesEachTurn,
 }
 
 /// An EVD with upcalls.
@@ -109,22 +123,40 @@ impl World {
         }
     }
 
+    /// Runs a runner in turns of the budget, until it has finished.
     fn run(&self, runner: u32) {
         loop {
-            match self.take(runner) {
-                Some(true) => {}
-                Some(false) if self.flaw == Flaw::LeavesAnyway => {
-                    while self.state.try_finish(runner) == RunnerDecision::Run {}
-                    return;
-                }
-                Some(false) => {
-                    if self.state.try_finish(runner) != RunnerDecision::Run {
-                        return;
-                    }
-                }
-                None => return,
+            let before = self.called_by_me();
+            let end = take_turn(BUDGET, || self.step(runner));
+            assert!(self.called_by_me() - before <= BUDGET, "a turn is too long");
+            if end == TurnEnd::Finished || self.flaw == Flaw::ForgetsTheRest {
+                return;
+            }
+            if self.flaw == Flaw::FinishesEachTurn {
+                while self.state.try_finish(runner) == RunnerDecision::Run {}
             }
         }
+    }
+
+    fn step(&self, runner: u32) -> RunnerStep {
+        match self.take(runner) {
+            Some(true) => return RunnerStep::Next,
+            Some(false) if self.flaw == Flaw::LeavesAnyway => {
+                while self.state.try_finish(runner) == RunnerDecision::Run {}
+                return RunnerStep::Finished;
+            }
+            Some(false) => {}
+            None => return RunnerStep::Finished,
+        }
+        match self.state.try_finish(runner) {
+            RunnerDecision::Run => RunnerStep::Next,
+            RunnerDecision::Finished { .. } => RunnerStep::Finished,
+        }
+    }
+
+    /// Returns the number of upcalls that this thread has made.
+    fn called_by_me(&self) -> u32 {
+        CALLED_BY_ME.with(|called| called.get())
     }
 
     /// Takes an event and makes its upcall. Returns `false` if there is no event, `None` if the
@@ -154,6 +186,7 @@ impl World {
         );
         assert!(!self.gone.load(Ordering::SeqCst), "called after a teardown");
         self.called.fetch_add(1, Ordering::SeqCst);
+        CALLED_BY_ME.with(|called| called.set(called.get() + 1));
         // Lets another upcall start.
         thread::yield_now();
         assert!(
@@ -324,4 +357,16 @@ fn no_upcall_follows_a_teardown() {
 #[should_panic(expected = "after a teardown")]
 fn a_teardown_that_does_not_wait_is_followed_by_an_upcall() {
     torn_down(Flaw::WaitsForNobody);
+}
+
+#[test]
+#[should_panic(expected = "a runner never leaves")]
+fn a_runner_that_is_not_queued_again_after_its_budget_forgets_events() {
+    one_at_a_time(Flaw::ForgetsTheRest);
+}
+
+#[test]
+#[should_panic(expected = "more upcalls at once than the policy allows")]
+fn a_runner_that_finishes_each_turn_lets_another_start_beside_it() {
+    one_at_a_time(Flaw::FinishesEachTurn);
 }

@@ -377,7 +377,7 @@ pub fn run_with(
 }
 
 /// Removes the device when a test of the kernel module is ready for it, and adds it again.
-fn remove_during(context: &Context, name: &'static str) -> Result<()> {
+pub fn remove_during(context: &Context, name: &'static str) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     run_with(context, name, "", |_| guard.delete())?;
     guard.add()?;
