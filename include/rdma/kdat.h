@@ -43,5 +43,6 @@
 #include <rdma/kdat/srq.h>
 #include <rdma/kdat/service.h>
 #include <rdma/kdat/cr.h>
+#include <rdma/kdat/gate.h>
 
 #endif /* _RDMA_KDAT_H */

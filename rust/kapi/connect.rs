@@ -42,13 +42,40 @@ fn size(count: i32) -> DatResult<u32> {
     u32::try_from(count).map_err(|_| DatError::Invalid(Arg::PrivateDataSize))
 }
 
-/// Checks the arguments of a connect call and copies its private data.
-fn prepare(adapter: &Adapter, arguments: &ConnectArguments, data: &Data) -> DatResult<Connect> {
-    let mut connect = arguments.examine(adapter.ia.attr())?;
-    // SAFETY: The header obliges the caller to pass as many bytes as the size says, which `examine`
-    // has made the length of `connect.data`.
-    unsafe { data.read(connect.data.bytes_mut()) }?;
-    Ok(connect)
+/// Takes the ready gate out of the flags of a connect or an accept.
+pub(super) fn split_gate(flags: u32) -> (u32, ReadyGate) {
+    match flags & bindings::KDAPL_READY_GATE_FLAG {
+        0 => (flags, ReadyGate::Open),
+        gate => (flags & !gate, ReadyGate::Closed),
+    }
+}
+
+/// Arguments that all calls that connect have in common, in their C form.
+struct Common {
+    timeout: u32,
+    private_data_size: i32,
+    private_data: Data,
+    qos: u32,
+    flags: u32,
+}
+
+impl Common {
+    /// Checks the arguments and copies the private data.
+    fn prepare(&self, adapter: &Adapter) -> DatResult<Connect> {
+        let (flags, gate) = split_gate(self.flags);
+        let arguments = ConnectArguments {
+            private_data_size: size(self.private_data_size)?,
+            deadline: connect_deadline(self.timeout),
+            qos: self.qos,
+            flags,
+            gate,
+        };
+        let mut connect = arguments.examine(adapter.ia.attr())?;
+        // SAFETY: The header obliges the caller to pass as many bytes as the size says, which
+        // `examine` has made the length of `connect.data`.
+        unsafe { self.private_data.read(connect.data.bytes_mut()) }?;
+        Ok(connect)
+    }
 }
 
 /// Converts a time-out, in microseconds, to the deadline of a connect call.
@@ -61,6 +88,22 @@ fn connect_deadline(timeout: u32) -> DatResult<Deadline> {
         0 => Err(DatError::Invalid(Arg::Timeout)),
         micros => Ok(deadline(micros)),
     }
+}
+
+/// Connects to the peer of another Endpoint.
+fn dup_connect(ep: KernelHandle, other: KernelHandle, common: &Common) -> DatResult {
+    let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+    let other = adapter
+        .ia
+        .get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
+    ep.dup_connect(&other, common.prepare(&adapter)?)
+}
+
+/// Connects to a CSP.
+fn common_connect(ep: KernelHandle, remote: &Address, common: &Common) -> DatResult {
+    let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+    let remote = address(remote)?;
+    ep.common_connect(remote, common.prepare(&adapter)?)
 }
 
 export! {
@@ -77,15 +120,8 @@ export! {
     ) {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let remote = address(&remote)?;
-        let arguments = ConnectArguments {
-            private_data_size: size(private_data_size)?,
-            deadline: connect_deadline(timeout),
-            qos,
-            flags,
-            gate: ReadyGate::Open,
-        };
-        let connect = prepare(&adapter, &arguments, &private_data)?;
-        ep.connect(remote, conn_qual, connect)
+        let common = Common { timeout, private_data_size, private_data, qos, flags };
+        ep.connect(remote, conn_qual, common.prepare(&adapter)?)
     }
 
     /// `dat_ep_dup_connect`.
@@ -97,18 +133,23 @@ export! {
         private_data: Data,
         qos: u32,
     ) {
-        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
-        let other = adapter
-            .ia.get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
-        let arguments = ConnectArguments {
-            private_data_size: size(private_data_size)?,
-            deadline: connect_deadline(timeout),
-            qos,
-            flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
-            gate: ReadyGate::Open,
-        };
-        let connect = prepare(&adapter, &arguments, &private_data)?;
-        ep.dup_connect(&other, connect)
+        let flags = bindings::DAT_CONNECT_DEFAULT_FLAG;
+        let common = Common { timeout, private_data_size, private_data, qos, flags };
+        dup_connect(ep, other, &common)
+    }
+
+    /// `kdapl_ep_dup_connect`.
+    fn kdapl_ep_dup_connect(
+        ep: KernelHandle,
+        other: KernelHandle,
+        timeout: u32,
+        private_data_size: i32,
+        private_data: Data,
+        qos: u32,
+        flags: u32,
+    ) {
+        let common = Common { timeout, private_data_size, private_data, qos, flags };
+        dup_connect(ep, other, &common)
     }
 
     /// `dat_ep_common_connect`.
@@ -119,16 +160,29 @@ export! {
         private_data_size: i32,
         private_data: Data,
     ) {
-        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
-        let remote = address(&remote)?;
-        let arguments = ConnectArguments {
-            private_data_size: size(private_data_size)?,
-            deadline: connect_deadline(timeout),
-            qos: bindings::DAT_QOS_BEST_EFFORT,
-            flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
-            gate: ReadyGate::Open,
-        };
-        let connect = prepare(&adapter, &arguments, &private_data)?;
-        ep.common_connect(remote, connect)
+        let qos = bindings::DAT_QOS_BEST_EFFORT;
+        let flags = bindings::DAT_CONNECT_DEFAULT_FLAG;
+        let common = Common { timeout, private_data_size, private_data, qos, flags };
+        common_connect(ep, &remote, &common)
+    }
+
+    /// `kdapl_ep_common_connect`.
+    fn kdapl_ep_common_connect(
+        ep: KernelHandle,
+        remote: Address,
+        timeout: u32,
+        private_data_size: i32,
+        private_data: Data,
+        flags: u32,
+    ) {
+        let qos = bindings::DAT_QOS_BEST_EFFORT;
+        let common = Common { timeout, private_data_size, private_data, qos, flags };
+        common_connect(ep, &remote, &common)
+    }
+
+    /// `kdapl_ep_ready`.
+    fn kdapl_ep_ready(ep: KernelHandle) {
+        let (_adapter, ep) = Adapter::find::<Ep>(ep)?;
+        ep.ready()
     }
 }

@@ -3,6 +3,7 @@
 //! Calls on Connection Requests (CRs).
 
 use super::{
+    connect::split_gate,
     export::{
         count,
         export,
@@ -34,6 +35,20 @@ fn data_of(size: i32, data: &Data, limit: u32) -> DatResult<PrivateData> {
     Ok(copy)
 }
 
+/// Accepts a request.
+fn accept(
+    cr: KernelHandle,
+    ep: KernelHandle,
+    gate: ReadyGate,
+    size: i32,
+    data: &Data,
+) -> DatResult {
+    let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
+    let (_, limit, _) = adapter.ia.attr().max_private_data;
+    let data = data_of(size, data, limit)?;
+    adapter.ia.accept(cr, adapter.inner(ep), gate, &data)
+}
+
 export! {
     /// `dat_cr_query`.
     fn dat_cr_query(cr: KernelHandle, _mask: u64, result: Out<bindings::DAT_CR_PARAM>) {
@@ -58,11 +73,21 @@ export! {
         private_data_size: i32,
         private_data: Data,
     ) {
-        let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
-        let (_, limit, _) = adapter.ia.attr().max_private_data;
-        let data = data_of(private_data_size, &private_data, limit)?;
-        let ep = adapter.inner(ep);
-        adapter.ia.accept(cr, ep, ReadyGate::Open, &data)
+        accept(cr, ep, ReadyGate::Open, private_data_size, &private_data)
+    }
+
+    /// `kdapl_cr_accept`.
+    fn kdapl_cr_accept(
+        cr: KernelHandle,
+        ep: KernelHandle,
+        private_data_size: i32,
+        private_data: Data,
+        flags: u32,
+    ) {
+        let (0, gate) = split_gate(flags) else {
+            return Err(DatError::Invalid(Arg::Flags));
+        };
+        accept(cr, ep, gate, private_data_size, &private_data)
     }
 
     /// `dat_cr_reject`.

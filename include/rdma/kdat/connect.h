@@ -20,7 +20,8 @@ typedef u32 DAT_CONNECT_FLAGS;
  * @private_data_size: size of @private_data
  * @private_data: private data of the request, copied; may be NULL if there are none
  * @qos: quality of service, a mask of DAT_QOS_*
- * @flags: DAT_CONNECT_DEFAULT_FLAG; several paths are DAT_MODEL_NOT_SUPPORTED
+ * @flags: DAT_CONNECT_DEFAULT_FLAG, or KDAPL_READY_GATE_FLAG (gate.h); several paths are
+ *         DAT_MODEL_NOT_SUPPORTED
  *
  * The call does not wait for the connection. One event of the connect EVD reports its outcome:
  * ESTABLISHED, or one of PEER_REJECTED, NON_PEER_REJECTED, TIMED_OUT and UNREACHABLE. Then, and

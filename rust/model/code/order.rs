@@ -128,6 +128,10 @@ orders! {
     kdapl_cr_private_data(_, PrivateDataSize, PrivateData);
     kdapl_ep_addresses(_, _, _);
     kdapl_cr_address(_, _);
+    kdapl_ep_ready(_);
+    kdapl_ep_dup_connect(_, _, Timeout, PrivateDataSize, PrivateData, _, _);
+    kdapl_ep_common_connect(_, _, Timeout, PrivateDataSize, PrivateData, _);
+    kdapl_cr_accept(_, Ep, PrivateDataSize, PrivateData, Flags);
 }
 
 // Shared Receive Queues.

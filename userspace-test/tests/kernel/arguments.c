@@ -279,6 +279,10 @@ static int argument_numbers_of_service_point_calls(void)
 	INVALID(3, dat_cr_accept(cr, pair.ep[1], -1, data));
 	INVALID(3, dat_cr_accept(cr, pair.ep[1], sizeof(data), data));
 	INVALID(4, dat_cr_accept(cr, pair.ep[1], 1, NULL));
+	INVALID(2, kdapl_cr_accept(cr, pair.ep[0], 0, NULL, 0));
+	INVALID(3, kdapl_cr_accept(cr, pair.ep[1], -1, data, 0));
+	INVALID(4, kdapl_cr_accept(cr, pair.ep[1], 1, NULL, 0));
+	INVALID(5, kdapl_cr_accept(cr, pair.ep[1], 0, NULL, 1));
 	INVALID(2, dat_cr_reject(cr, -1, data));
 	INVALID(2, dat_cr_reject(cr, sizeof(data), data));
 	INVALID(3, dat_cr_reject(cr, 1, NULL));

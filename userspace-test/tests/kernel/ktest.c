@@ -60,6 +60,7 @@ static const struct ktest *const suites[] = {
 	close_tests, argument_tests, lost_tests, connecting_tests,
 	attribute_tests, refusal_tests, asynchronous_tests, read_only_tests, protection_tests,
 	limit_tests, namespace_tests, bh_upcall_tests, bh_traffic_tests,
+	limit_tests, gate_tests, gate_end_tests,
 };
 
 static struct dentry *folder;

@@ -69,6 +69,8 @@ extern const struct ktest limit_tests[];
 extern const struct ktest namespace_tests[];
 extern const struct ktest bh_upcall_tests[];
 extern const struct ktest bh_traffic_tests[];
+extern const struct ktest gate_tests[];
+extern const struct ktest gate_end_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;

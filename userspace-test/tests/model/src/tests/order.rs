@@ -28,7 +28,7 @@ macro_rules! parts {
 
 const PARTS: &[(&str, &str)] = parts! {
     "types" "error" "event" "ia" "pz" "lmr" "rmr" "evd" "cno" "ep" "connect" "post" "srq" "service"
-    "cr"
+    "cr" "gate"
 };
 
 /// Lists calls, each with its name.
@@ -63,8 +63,8 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_csp_create dat_csp_query dat_csp_free
     dat_cr_query dat_cr_accept dat_cr_reject dat_cr_handoff
     kdapl_ep_post_list kdapl_lmr_free_unused kdapl_ep_private_data kdapl_cr_private_data
-    kdapl_ep_addresses kdapl_cr_address kdapl_ia_open_net
-    kdapl_evd_create_bh
+    kdapl_ep_addresses kdapl_cr_address kdapl_ia_open_net kdapl_evd_create_bh
+    kdapl_ep_ready kdapl_ep_dup_connect kdapl_ep_common_connect kdapl_cr_accept
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their

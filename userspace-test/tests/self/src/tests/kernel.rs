@@ -3,6 +3,7 @@
 //! this file runs its tests, and tests connections between a kernel consumer and a process.
 
 mod consumers;
+pub mod gate;
 
 pub use self::consumers::rust_lost_memory;
 
