@@ -33,7 +33,8 @@ pub(crate) use self::{
     },
     psp::{
         EpSupplier,
-        Psp, //
+        Psp,
+        PspProperties, //
     },
     rsp::Rsp,
 };

@@ -99,3 +99,4 @@ EXPORT_SYMBOL_NS_GPL(dat_cr_accept, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(kdapl_cr_accept, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_cr_reject, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_cr_handoff, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(kdapl_cr_handoff_to_user, "KDAPL");

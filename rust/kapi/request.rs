@@ -22,7 +22,8 @@ use crate::{
     model::{
         ep::ReadyGate,
         handle::KernelHandle, //
-    }, //
+    },
+    sys::thread::user_of, //
 };
 use kdapl_bindings as bindings;
 
@@ -101,6 +102,12 @@ export! {
     /// `dat_cr_handoff`.
     fn dat_cr_handoff(cr: KernelHandle, conn_qual: u64) {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
-        adapter.ia.handoff(cr, conn_qual)
+        adapter.ia.handoff(cr, conn_qual, None)
+    }
+
+    /// `kdapl_cr_handoff_to_user`.
+    fn kdapl_cr_handoff_to_user(cr: KernelHandle, conn_qual: u64, uid: u32) {
+        let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
+        adapter.ia.handoff(cr, conn_qual, Some(user_of(uid)))
     }
 }

@@ -19,6 +19,7 @@ use crate::{
             Csp,
             EpSupplier,
             Psp,
+            PspProperties,
             Rsp, //
         },
         prelude::*, //
@@ -28,6 +29,9 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
+/// Flag of a PSP that takes requests that processes hand off.
+const HANDOFF: u32 = bindings::KDAPL_PSP_HANDOFF_FLAG;
+
 /// Creates a PSP, stores its handle in `psp` and returns its Connection Qualifier.
 fn create_psp(
     adapter: &Adapter,
@@ -36,13 +40,14 @@ fn create_psp(
     flags: u32,
     psp: &Out<*mut c_void>,
 ) -> DatResult<u64> {
-    let (handle, conn_qual) = adapter.ia.create_psp(
-        conn_qual,
-        adapter.inner(evd),
-        EpSupplier::from_bits(flags)?,
+    let properties = PspProperties {
+        supplier: EpSupplier::from_bits(flags & !HANDOFF)?,
         // The default backlog.
-        0,
-    )?;
+        backlog: 0,
+        takes_handoffs: flags & HANDOFF != 0,
+    };
+    let evd = adapter.inner(evd);
+    let (handle, conn_qual) = adapter.ia.create_psp(conn_qual, evd, properties)?;
     psp.put(adapter.raw(handle));
     Ok(conn_qual)
 }
@@ -86,7 +91,8 @@ export! {
             ia_handle: raw_handle(adapter.handle()),
             conn_qual: param.conn_qual,
             evd_handle: adapter.raw(param.evd),
-            psp_flags: param.supplier.bits(),
+            psp_flags: param.properties.supplier.bits()
+                | if param.properties.takes_handoffs { HANDOFF } else { 0 },
         });
         Ok(())
     }

@@ -66,6 +66,11 @@ impl Identity {
     }
 }
 
+/// Returns the user with a number in the initial user namespace.
+pub(crate) fn user_of(number: u32) -> Kuid {
+    Kuid::from_raw(kernel::bindings::kuid_t { val: number })
+}
+
 /// A reference to a thread that [`run_as`] started.
 pub(crate) struct Thread(ARef<Task>);
 

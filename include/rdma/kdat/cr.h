@@ -83,10 +83,30 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const vo
 /**
  * dat_cr_handoff() - pass a CR on to another service point
  * @cr: CR, freed on success
- * @conn_qual: connection qualifier of a service point of this machine, also of another consumer
+ * @conn_qual: connection qualifier of a service point at the same address of the same device, of
+ *         this or another kernel consumer, or of a process
  *
- * Return: DAT_SUCCESS or an error code.
+ * The process must belong to the user that has opened the IA, usually the superuser. A process may
+ * hand a request to a PSP of a kernel consumer with KDAPL_PSP_HANDOFF_FLAG only. After an error the
+ * CR is as before.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_PARAMETER if no service point listens for
+ * @conn_qual. DAT_PRIVILEGES_VIOLATION if its process belongs to another user.
+ * DAT_INSUFFICIENT_RESOURCES if it has no room for the request.
  */
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL conn_qual);
+/**
+ * kdapl_cr_handoff_to_user() - pass a CR on to a process of a user
+ * @cr: CR, freed on success
+ * @conn_qual: as of dat_cr_handoff()
+ * @uid: user ID, in the initial user namespace
+ *
+ * As dat_cr_handoff(), to a service point whose IA was opened by this user. A process of another
+ * user that listens for @conn_qual does not get the request. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_PRIVILEGES_VIOLATION if the service point belongs to
+ * another user.
+ */
+DAT_RETURN kdapl_cr_handoff_to_user(DAT_CR_HANDLE cr, DAT_CONN_QUAL conn_qual, u32 uid);
 
 #endif /* _RDMA_KDAT_CR_H */

@@ -20,7 +20,7 @@ typedef u32 DAT_EVD_STATE;
 #define DAT_EVD_STATE_WAITABLE		0x04
 #define DAT_EVD_STATE_UNWAITABLE	0x08
 
-/* Policy for upcalls of an EVD; docs/kernel-upcalls.md describes the guarantees of each. */
+/* Policy for upcalls of an EVD; docs/kernel-api/upcalls.md describes the guarantees of each. */
 typedef s32 DAT_UPCALL_POLICY;
 #define DAT_UPCALL_DISABLE		0	/* no upcalls */
 #define DAT_UPCALL_SINGLE_INSTANCE	1	/* one at a time, each with an event */
@@ -92,7 +92,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY p
  * policy and function, and not where upcalls are made.
  *
  * An upcall may post DTOs and receives, register and invalidate by requests, dequeue from this EVD
- * and others of this kind, and post software events: see docs/kernel-upcalls.md. Any other call
+ * and others of this kind, and post software events: see docs/kernel-api/upcalls.md. Any other call
  * may sleep, and must not be made. dat_evd_free(), dat_ia_close() and dat_evd_modify_upcall() are
  * DAT_INVALID_STATE in a soft interrupt.
  *

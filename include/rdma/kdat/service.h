@@ -8,6 +8,8 @@
 typedef u32 DAT_PSP_FLAGS;
 #define DAT_PSP_CONSUMER_FLAG		0	/* the consumer supplies the EP of each accept */
 #define DAT_PSP_PROVIDER_FLAG		1	/* each request comes with a new EP */
+/* Also takes requests that processes hand off, see dat_cr_handoff(). Not a flag of DAT. */
+#define KDAPL_PSP_HANDOFF_FLAG		0x100
 
 typedef struct dat_psp_param {
 	DAT_IA_HANDLE ia_handle;
@@ -49,7 +51,7 @@ typedef struct dat_csp_param {
  * @ia: IA
  * @conn_qual: connection qualifier to listen for
  * @evd: EVD for connection requests, created with DAT_EVD_CR_FLAG
- * @flags: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
+ * @flags: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG, and KDAPL_PSP_HANDOFF_FLAG
  * @psp: out: the PSP
  *
  * Return: DAT_SUCCESS or an error code. DAT_CONN_QUAL_IN_USE if another service point listens for

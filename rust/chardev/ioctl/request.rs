@@ -57,5 +57,7 @@ pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ca
 }
 
 pub(super) fn handoff(client: &Client, message: &mut uapi::kdapl_cr_handoff) -> CallResult {
-    Ok(client.ia()?.handoff(message.handle, message.conn_qual)?)
+    Ok(client
+        .ia()?
+        .handoff(message.handle, message.conn_qual, None)?)
 }

@@ -15,6 +15,7 @@ use crate::{
         Csp,
         EpSupplier,
         Psp,
+        PspProperties,
         Rsp, //
     },
 };
@@ -22,9 +23,12 @@ use kdapl_bindings as uapi;
 
 pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) -> CallResult {
     let ia = client.ia()?;
-    let supplier = EpSupplier::from_bits(message.flags)?;
-    let (handle, conn_qual) =
-        ia.create_psp(message.conn_qual, message.evd, supplier, message.backlog)?;
+    let properties = PspProperties {
+        supplier: EpSupplier::from_bits(message.flags)?,
+        backlog: message.backlog,
+        takes_handoffs: false,
+    };
+    let (handle, conn_qual) = ia.create_psp(message.conn_qual, message.evd, properties)?;
     message.handle = handle;
     message.conn_qual = conn_qual;
     Ok(())
@@ -40,8 +44,8 @@ pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) ->
     let param = psp.query();
     message.conn_qual = param.conn_qual;
     message.evd = param.evd;
-    message.flags = param.supplier.bits();
-    message.backlog = param.backlog;
+    message.flags = param.properties.supplier.bits();
+    message.backlog = param.properties.backlog;
     Ok(())
 }
 

@@ -290,13 +290,25 @@ impl IaBase {
         u64::try_from(age).unwrap_or(0)
     }
 
-    /// Returns whether the consumer may hand requests to the consumer of `other`, in the same
-    /// network namespace. It may if both are the same user, or if the calling process administers
-    /// the namespace.
+    /// Returns whether the consumer may hand requests to a service point of `other`, in the same
+    /// network namespace.
+    ///
+    /// - A process may if both are the same user, or if it administers the namespace. A service
+    ///   point of a kernel module must also ask for it (`asks`).
+    /// - A kernel module may if `user` has opened `other`. Without `user` it may if `other` is one,
+    ///   or a process of the user that opened the adapter. The rights of its thread do not count:
+    ///   it might reach a process that has taken the qualifier of another one.
     ///
     /// Context: process.
-    pub(in crate::dat) fn may_hand_to(&self, other: &Self) -> bool {
-        self.owner() == other.owner() || self.net.may_administer()
+    pub(in crate::dat) fn may_hand_to(&self, other: &Self, asks: bool, user: Option<Kuid>) -> bool {
+        match (self.is_of_kernel, other.is_of_kernel) {
+            (true, true) => user.is_none_or(|user| other.owner() == user),
+            (true, false) => other.owner() == user.unwrap_or_else(|| self.owner()),
+            (false, is_of_kernel) => {
+                (asks || !is_of_kernel)
+                    && (self.owner() == other.owner() || self.net.may_administer())
+            }
+        }
     }
 
     /// Returns the user that opened the adapter.

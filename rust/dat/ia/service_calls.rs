@@ -21,7 +21,7 @@ use crate::{
         evd::Flags,
         passive::{
             Communicator,
-            EpSupplier, //
+            PspProperties, //
         },
         prelude::*, //
     },
@@ -31,6 +31,7 @@ use crate::{
     },
     rdma::addr::SockAddr, //
 };
+use kernel::task::Kuid;
 
 impl Ia {
     fn use_cr_evd(&self, evd: u64) -> DatResult<InUse<Evd>> {
@@ -48,11 +49,10 @@ impl Ia {
         &self,
         conn_qual: u64,
         evd: u64,
-        supplier: EpSupplier,
-        backlog: u32,
+        properties: PspProperties,
     ) -> DatResult<(u64, u64)> {
         let evd = self.use_cr_evd(evd)?;
-        Psp::create(&self.passive, &self.psps, conn_qual, evd, supplier, backlog)
+        Psp::create(&self.passive, &self.psps, conn_qual, evd, properties)
     }
 
     /// Implements `dat_rsp_create`: [`Rsp::create`]. An Endpoint of 0 is DAT_HANDLE_NULL.
@@ -120,7 +120,7 @@ impl Ia {
     /// # Errors
     ///
     /// As for [`Cr::handoff`].
-    pub(crate) fn handoff(&self, cr: u64, conn_qual: u64) -> DatResult {
-        Cr::handoff(&self.passive, cr, conn_qual)
+    pub(crate) fn handoff(&self, cr: u64, conn_qual: u64, user: Option<Kuid>) -> DatResult {
+        Cr::handoff(&self.passive, cr, conn_qual, user)
     }
 }

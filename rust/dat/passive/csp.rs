@@ -97,6 +97,7 @@ impl Csp {
             backlog: DEFAULT_BACKLOG,
             ep_origin: EpOrigin::Consumer,
             once: false,
+            takes_handoffs: false,
         };
         let point = Point::open(context, csps, listener, config).map_err(port_in_use)?;
         Ok((point.handle, first(&point)))

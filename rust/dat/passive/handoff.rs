@@ -18,10 +18,12 @@ use crate::{
     dat::prelude::*,
     rdma::cm::Refusal, //
 };
+use kernel::task::Kuid;
 
 impl Cr {
     /// Implements `dat_cr_handoff`, to a service point of the same device, address and network
-    /// namespace, in any process.
+    /// namespace, in any process or kernel module. A kernel module may name the user that the
+    /// process belongs to.
     ///
     /// Context: process; sleeps.
     ///
@@ -31,13 +33,14 @@ impl Cr {
     ///
     /// - INVALID_HANDLE.
     /// - INVALID_PARAMETER (connection qualifier) if no service point listens for it there.
-    /// - PRIVILEGES_VIOLATION if the service point belongs to another user and the caller may not
-    ///   administer the network.
+    /// - PRIVILEGES_VIOLATION if the consumer may not hand requests to the service point
+    ///   ([`IaBase::may_hand_to`](crate::dat::base::IaBase::may_hand_to)).
     /// - INSUFFICIENT_RESOURCES if there is no room for the request or its event.
     pub(in crate::dat) fn handoff(
         context: &PassiveContext,
         handle: u64,
         conn_qual: u64,
+        user: Option<Kuid>,
     ) -> DatResult {
         let ia = context.ia();
         let nobody = DatError::Invalid(Arg::ConnQual);
@@ -50,7 +53,7 @@ impl Cr {
         let mut here = cr.addresses();
         let target = here.find_map(|at| directory::find(&device, ia.net(), at, conn_qual));
         let target = target.ok_or(nobody)?;
-        if !ia.may_hand_to(target.ia()) {
+        if !ia.may_hand_to(target.ia(), target.takes_handoffs, user) {
             return Err(Kind::PrivilegesViolation.into());
         }
         let arrival = Arrival::prepare(&target, cr.request).map_err(refusal)?;

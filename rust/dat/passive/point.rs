@@ -77,6 +77,8 @@ pub(super) struct PointConfig {
     pub(super) ep_origin: EpOrigin,
     /// Whether the service point takes one request only.
     pub(super) once: bool,
+    /// Whether a kernel module takes requests that processes hand off.
+    pub(super) takes_handoffs: bool,
 }
 
 /// A service point.
@@ -94,6 +96,8 @@ pub(in crate::dat) struct Point {
     pub(super) ep_origin: EpOrigin,
     /// Whether the service point takes one request only.
     pub(super) once: bool,
+    /// Whether a kernel module takes requests that processes hand off.
+    pub(super) takes_handoffs: bool,
     #[pin]
     pub(super) admission: Mutex<Admission>,
     /// `None` until the service point listens, and once it has stopped. The mutex is held until the
@@ -180,6 +184,7 @@ impl Point {
                 backlog: config.backlog,
                 ep_origin: config.ep_origin,
                 once: config.once,
+                takes_handoffs: config.takes_handoffs,
                 admission <- new_mutex!(admission, "Point::admission"),
                 listener <- new_mutex!(None, "Point::listener"),
                 _memory: memory,

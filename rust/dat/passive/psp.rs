@@ -59,12 +59,20 @@ impl EpSupplier {
     }
 }
 
+/// Properties of a PSP.
+pub(crate) struct PspProperties {
+    pub(crate) supplier: EpSupplier,
+    /// Number of requests that may wait for an answer; 0 is the default.
+    pub(crate) backlog: u32,
+    /// The PSP of a kernel module takes requests that processes hand off.
+    pub(crate) takes_handoffs: bool,
+}
+
 /// Parameters that [`Psp::query`] returns.
 pub(crate) struct Param {
     pub(crate) conn_qual: u64,
     pub(crate) evd: u64,
-    pub(crate) supplier: EpSupplier,
-    pub(crate) backlog: u32,
+    pub(crate) properties: PspProperties,
 }
 
 impl Psp {
@@ -82,12 +90,11 @@ impl Psp {
         psps: &Arc<Objects<Self>>,
         conn_qual: u64,
         evd: InUse<Evd>,
-        supplier: EpSupplier,
-        backlog: u32,
+        properties: PspProperties,
     ) -> DatResult<(u64, u64)> {
-        let backlog = match backlog {
+        let backlog = match properties.backlog {
             0 => DEFAULT_BACKLOG,
-            1..=MAX_BACKLOG => backlog,
+            backlog @ 1..=MAX_BACKLOG => backlog,
             _ => return Err(DatError::Invalid(Arg::Backlog)),
         };
         let listener = match Qualifier::new(conn_qual) {
@@ -97,11 +104,12 @@ impl Psp {
         let config = PointConfig {
             evd,
             backlog,
-            ep_origin: match supplier {
+            ep_origin: match properties.supplier {
                 EpSupplier::Consumer => EpOrigin::Consumer,
                 EpSupplier::Provider => EpOrigin::Provider,
             },
             once: false,
+            takes_handoffs: properties.takes_handoffs,
         };
         let point =
             Point::open(context, psps, listener, config).map_err(|error| match error.kind() {
@@ -117,11 +125,14 @@ impl Psp {
         Param {
             conn_qual: self.point.conn_qual,
             evd: self.point.evd.handle(),
-            supplier: match self.point.ep_origin {
-                EpOrigin::Provider => EpSupplier::Provider,
-                EpOrigin::Consumer | EpOrigin::Reserved(_) => EpSupplier::Consumer,
+            properties: PspProperties {
+                supplier: match self.point.ep_origin {
+                    EpOrigin::Provider => EpSupplier::Provider,
+                    EpOrigin::Consumer | EpOrigin::Reserved(_) => EpSupplier::Consumer,
+                },
+                backlog: self.point.backlog,
+                takes_handoffs: self.point.takes_handoffs,
             },
-            backlog: self.point.backlog,
         }
     }
 }

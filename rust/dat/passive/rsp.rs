@@ -67,6 +67,7 @@ impl Rsp {
             backlog: 1,
             ep_origin,
             once: true,
+            takes_handoffs: false,
         };
         Ok(Point::open(context, rsps, listener, config)?.handle)
     }

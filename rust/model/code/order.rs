@@ -132,6 +132,7 @@ orders! {
     kdapl_ep_dup_connect(_, _, Timeout, PrivateDataSize, PrivateData, _, _);
     kdapl_ep_common_connect(_, _, Timeout, PrivateDataSize, PrivateData, _);
     kdapl_cr_accept(_, Ep, PrivateDataSize, PrivateData, Flags);
+    kdapl_cr_handoff_to_user(_, ConnQual, _);
 }
 
 // Shared Receive Queues.

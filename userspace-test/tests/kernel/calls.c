@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Lists every exported call, with the objects that it needs. */
+/* Makes the objects that each exported call needs. */
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>

@@ -128,7 +128,9 @@
 	CALL(kdapl_cr_accept, asked, kdapl_cr_accept(at.cr, at.pair.ep[1], 3, "yes",	\
 		KDAPL_READY_GATE_FLAG))							\
 	CALL(dat_cr_reject, asked, dat_cr_reject(at.cr, 2, "no"))			\
-	CALL(dat_cr_handoff, asked, dat_cr_handoff(at.cr, at.other_qual))
+	CALL(dat_cr_handoff, asked, dat_cr_handoff(at.cr, at.other_qual))		\
+	CALL(kdapl_cr_handoff_to_user, asked,						\
+		kdapl_cr_handoff_to_user(at.cr, at.other_qual, 0))
 
 /* Calls that not every adapter supports. */
 #define EXTENSIONS(CALL)								\

@@ -59,8 +59,8 @@ static const struct ktest *const suites[] = {
 	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
 	close_tests, argument_tests, lost_tests, connecting_tests,
 	attribute_tests, refusal_tests, asynchronous_tests, read_only_tests, protection_tests,
-	limit_tests, namespace_tests, bh_upcall_tests, bh_traffic_tests,
-	limit_tests, gate_tests, gate_end_tests,
+	limit_tests, namespace_tests, bh_upcall_tests, bh_traffic_tests, gate_tests,
+	gate_end_tests, handoff_tests,
 };
 
 static struct dentry *folder;

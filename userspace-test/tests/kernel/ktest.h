@@ -71,6 +71,7 @@ extern const struct ktest bh_upcall_tests[];
 extern const struct ktest bh_traffic_tests[];
 extern const struct ktest gate_tests[];
 extern const struct ktest gate_end_tests[];
+extern const struct ktest handoff_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;

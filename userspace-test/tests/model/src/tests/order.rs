@@ -65,6 +65,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     kdapl_ep_post_list kdapl_lmr_free_unused kdapl_ep_private_data kdapl_cr_private_data
     kdapl_ep_addresses kdapl_cr_address kdapl_ia_open_net kdapl_evd_create_bh
     kdapl_ep_ready kdapl_ep_dup_connect kdapl_ep_common_connect kdapl_cr_accept
+    kdapl_cr_handoff_to_user
 };
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their

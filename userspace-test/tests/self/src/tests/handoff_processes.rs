@@ -29,7 +29,7 @@ const FIRST_MESSAGE_BYTES: usize = 4;
 /// The answer of the other process.
 const GREETING: &[u8; 16] = b"from elsewhere..";
 /// User id of an ordinary user.
-const ORDINARY_USER: u32 = 65_534;
+pub const ORDINARY_USER: u32 = 65_534;
 
 /// Runs as the other process: takes requests on `port` for ever, as `user` unless that is negative.
 pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
@@ -80,7 +80,8 @@ pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
     }
 }
 
-fn start(context: &Context, port: u64, user: i64) -> Result<Peer> {
+/// Starts a process that takes requests on `port`, as `user` unless that is negative.
+pub fn start_target(context: &Context, port: u64, user: i64) -> Result<Peer> {
     let mut peer = Peer::play(context, &format!("Target {port} {user}"))?;
     peer.reaches(Step::Opened)?;
     Ok(peer)
@@ -128,7 +129,7 @@ fn other_process(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let desk = HandoffPair::new(context)?;
     for port in [context.port(), (1 << 50) + context.port()] {
-        let mut peer = start(context, port, -1)?;
+        let mut peer = start_target(context, port, -1)?;
         let mut eps = Vec::new();
         for _ in 0..context.count(20) {
             let (ep, mut cr) = desk.call(context, DATA_TO_ACCEPT)?;
@@ -170,7 +171,7 @@ fn become_net_admin(user: u32) -> Result<()> {
 fn other_user(context: &Context) -> Result<()> {
     let desk = HandoffPair::new(context)?;
     let port = context.port();
-    let _peer = start(context, port, ORDINARY_USER.into())?;
+    let _peer = start_target(context, port, ORDINARY_USER.into())?;
     let hand = |cr: &mut Cr, turn: &(dyn Fn(u32) -> Result<()> + Sync), user| {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| turn(user).map(|()| cr.handoff(port)));
@@ -209,7 +210,7 @@ fn killed_process(context: &Context) -> Result<()> {
     let mut counts = [0; 3];
     for round in 0..context.count(40).max(4) {
         let port = if round % 2 == 0 { context.port() } else { (1 << 51) + context.port() };
-        let mut peer = start(context, port, -1)?;
+        let mut peer = start_target(context, port, -1)?;
         let mut calls = Vec::new();
         for number in 0..CALLS {
             calls.push(

@@ -3,7 +3,8 @@
 //! this file runs its tests, and tests connections between a kernel consumer and a process.
 
 mod consumers;
-pub mod gate;
+mod gate;
+mod handoff;
 
 pub use self::consumers::rust_lost_memory;
 
@@ -18,7 +19,7 @@ use super::faults::inject;
 use super::tests;
 use crate::context::Context;
 use crate::expect::same;
-use crate::harness::skip;
+use crate::harness::{skip, Test};
 use crate::kunit;
 use crate::machine::{self, DeviceGuard};
 use crate::repeat::unheard;
@@ -177,10 +178,16 @@ tests! {
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
+/// Returns all tests but those of [`REMOVAL`].
+pub fn all() -> Vec<Test> {
+    [TESTS, gate::TESTS, handoff::TESTS].concat()
+}
+
 // Runs last, since it removes the device.
 tests! {
     REMOVAL:
     device_removal, 120, "In the kernel, upcalls report a removed device, and all handles stay valid";
+    gate_removal, 120, "In the kernel, the removal of the device opens a closed gate";
     remote_removal, 120, "In the kernel, the device is removed while threads create LMRs for peers";
 }
 
@@ -351,6 +358,10 @@ fn faults(context: &Context) -> Result<()> {
 
 fn device_removal(context: &Context) -> Result<()> {
     remove_during(context, "device_removal")
+}
+
+fn gate_removal(context: &Context) -> Result<()> {
+    remove_during(context, "gate_removal")
 }
 
 fn remote_removal(context: &Context) -> Result<()> {

@@ -2,7 +2,7 @@
 //! The ready gate of consumers in the kernel, and between one and a process.
 
 use super::super::tests;
-use super::{remove_during, run_alone};
+use super::run_alone;
 use crate::context::Context;
 use anyhow::Result;
 
@@ -32,12 +32,6 @@ tests! {
     refusals, 60, "In the kernel, an endpoint that is not connected is not ready, and one without a gate stays as it is";
 }
 
-// Runs last, since it removes the device.
-tests! {
-    REMOVAL:
-    removal, 120, "In the kernel, the removal of the device opens a closed gate";
-}
-
 /// Each test has a function in `userspace-test/tests/kernel`.
 macro_rules! kernel_tests {
     ($($name:ident)*) => {
@@ -50,8 +44,4 @@ macro_rules! kernel_tests {
 kernel_tests! {
     of_acceptor of_connector of_both opened_early peer_disconnects disconnected_instead
     freed_instead of_failure of_upcalls of_dup_connect of_common_connect refusals
-}
-
-fn removal(context: &Context) -> Result<()> {
-    remove_during(context, "gate_removal")
 }
