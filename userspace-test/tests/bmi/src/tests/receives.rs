@@ -21,6 +21,8 @@ enum Step {
     Dequeue(usize),
     /// An event is processed: its receive is posted again.
     Process,
+    /// The same without memory, so that no receive is posted.
+    Fail,
     /// A connection begins, and posts the receives that are lacking.
     Begin,
     /// A connection ends, and the receives are counted again.
@@ -75,6 +77,16 @@ impl Scene {
         true
     }
 
+    /// Returns the receives that exist: those of the queue, and those with events.
+    fn existing(&self) -> usize {
+        self.posted + self.queued + self.dequeued
+    }
+
+    /// Returns the receives that are counted.
+    fn counted(&self) -> usize {
+        LIMIT - self.count.lacking(LIMIT)
+    }
+
     fn step(&mut self, step: Step) -> bool {
         match step {
             Step::Arrive(most) => {
@@ -94,6 +106,11 @@ impl Scene {
                 return self.post();
             }
             Step::Process => {}
+            Step::Fail if self.dequeued > 0 => {
+                self.dequeued -= 1;
+                self.count.has_ended();
+            }
+            Step::Fail => {}
             Step::Begin => {
                 self.connections += 1;
                 return self.fill();
@@ -109,22 +126,23 @@ impl Scene {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (1..LIMIT).prop_map(Step::Arrive),
         (1..WINDOW).prop_map(Step::Lose),
         (1..LIMIT).prop_map(Step::Dequeue),
         Just(Step::Process),
         Just(Step::Process),
+        Just(Step::Fail),
         Just(Step::Begin),
         Just(Step::End),
     ];
-    proptest::collection::vec(step, 0..100)
+    proptest::collection::vec(step, count)
 }
 
 proptest! {
     #[test]
-    fn the_queue_refuses_no_receive(steps in steps()) {
+    fn the_queue_refuses_no_receive(steps in steps(0..100)) {
         let mut scene = Scene::new(true);
         for step in steps {
             prop_assert!(scene.step(step), "{step:?}");
@@ -132,8 +150,28 @@ proptest! {
         // After a new count, the queue has what its connections need.
         scene.connections += 1;
         prop_assert!(scene.step(Step::End));
-        let receives = scene.posted + scene.queued + scene.dequeued;
-        prop_assert!(receives >= LIMIT.min(WINDOW * scene.connections));
+        prop_assert!(scene.existing() >= LIMIT.min(WINDOW * scene.connections));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Between two counts only lost receives differ.
+    #[test]
+    fn the_count_agrees_after_many_failures(steps in steps(500..1500)) {
+        let mut scene = Scene::new(true);
+        let mut lost = 0;
+        for step in steps {
+            let before = scene.existing();
+            prop_assert!(scene.step(step), "{step:?}");
+            lost = match step {
+                Step::Lose(_) => lost + before - scene.existing(),
+                Step::End => 0,
+                _ => lost,
+            };
+            prop_assert_eq!(scene.counted(), scene.existing() + lost, "{:?}", step);
+        }
     }
 }
 
