@@ -61,12 +61,12 @@ pub(crate) use self::{
         Window, //
     },
     endings::{
+        ending_places,
         Ending,
         Endings,
         EndsEndpoints,
         Next,
-        Task,
-        ENDINGS, //
+        Task, //
     },
     error::Error,
     home::{

@@ -25,8 +25,11 @@ use core::{
     ops::DerefMut, //
 };
 
-/// Rails that a home should let the queue have.
-pub(crate) const ENDINGS: usize = 64;
+/// Returns the number of rails that a home should let the queue have, if its peers have `rails`
+/// each.
+pub(crate) const fn ending_places(rails: u8) -> usize {
+    (rails as usize).saturating_mul(64)
+}
 
 /// Call that sleeps.
 #[derive(Debug)]

@@ -159,7 +159,7 @@ impl KernelHome {
     pub(crate) fn new(adapter: Adapter, options: &Options) -> Result<Self> {
         Ok(Self {
             connections: Connections::new(options),
-            endings: endings::queue()?,
+            endings: endings::queue(options.rails)?,
             receives: Receives::new(&adapter, options),
             messages: Messages::new(options),
             exposures: Exposures::new(),

@@ -20,7 +20,8 @@
  * -  DAT_SUCCESS is 0. Every other return value has the class DAT_CLASS_ERROR, a type
  *   (DAT_GET_TYPE) and possibly a subtype (DAT_GET_SUBTYPE, <rdma/kdat_subtypes.h>).
  *   dat_strerror() returns their names.
- * -  Interface Adapters (IAs) are opened in the initial network namespace.
+ * -  Interface Adapters (IAs) are opened in the initial network namespace, unless the consumer
+ *   names another one (kdapl_ia_open_net()).
  *
  * A module that uses these calls needs MODULE_IMPORT_NS("KDAPL"). It must close every IA that it
  * has opened before it is unloaded.

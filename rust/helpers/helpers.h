@@ -248,6 +248,7 @@ void kdapl_helper_await_percpu_period(struct workqueue_struct *queue, unsigned l
 /* net.c */
 struct net *kdapl_helper_current_net(void);
 struct net *kdapl_helper_get_net(struct net *net);
+struct net *kdapl_helper_maybe_get_net(struct net *net);
 void kdapl_helper_put_net(struct net *net);
 bool kdapl_helper_net_admin(struct net *net);
 void kdapl_helper_local_ports(struct net *net, u16 *first, u16 *last);

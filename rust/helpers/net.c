@@ -18,6 +18,12 @@ struct net *kdapl_helper_get_net(struct net *net)
 	return get_net(net);
 }
 
+/* Returns NULL if the namespace has ended already. */
+struct net *kdapl_helper_maybe_get_net(struct net *net)
+{
+	return maybe_get_net(net);
+}
+
 void kdapl_helper_put_net(struct net *net)
 {
 	put_net(net);

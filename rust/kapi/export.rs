@@ -277,7 +277,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (network namespace) for NULL.
+    /// INVALID_PARAMETER (network namespace) for NULL, and for one that has ended.
     pub(super) fn get(&self) -> DatResult<NetRef> {
         // SAFETY: By the type invariant the pointer is null, or the namespace is alive.
         unsafe { NetRef::from_raw(self.0) }.map_err(|_| DatError::Invalid(Arg::Net))

@@ -85,6 +85,7 @@ export! {
         private_data: Data,
         flags: u32,
     ) {
+        Adapter::of_object::<Cr>(cr)?;
         let (0, gate) = split_gate(flags) else {
             return Err(DatError::Invalid(Arg::Flags));
         };

@@ -44,15 +44,19 @@ impl NetRef {
 
     /// Takes another reference to a namespace.
     ///
+    /// # Errors
+    ///
+    /// `EINVAL` for null, and for a namespace that has ended.
+    ///
     /// # Safety
     ///
-    /// `net` is null or a live namespace.
+    /// `net` is null, or its memory is that of a namespace.
     pub(crate) unsafe fn from_raw(net: *const bindings::net) -> Result<Self> {
         let net = NonNull::new(net.cast_mut()).ok_or(EINVAL)?;
-        // SAFETY: The caller guarantees that the namespace is alive. The helper takes a reference.
-        unsafe { bindings::kdapl_helper_get_net(net.as_ptr()) };
+        // SAFETY: The memory is that of a namespace. The helper takes a reference if it is alive.
+        let net = unsafe { bindings::kdapl_helper_maybe_get_net(net.as_ptr()) };
         // INVARIANT: The helper took the reference.
-        Ok(Self(net))
+        Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
     }
 
     /// Returns a number that is unique among the existing namespaces.

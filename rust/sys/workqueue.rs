@@ -12,6 +12,7 @@
 
 mod delayed;
 
+use delayed::give_back;
 pub(crate) use delayed::{
     cancel_delayed,
     cancel_delayed_sync, //
@@ -192,18 +193,22 @@ pub(crate) fn bh_upcall_queue() -> &'static Queue {
     queue_at(&BH_UPCALLS)
 }
 
-/// Waits until a work item is neither queued nor running. Its run has dropped its reference then.
+/// Cancels a work item, and waits for it if it is running. The run has dropped its reference then.
+///
+/// Not `flush_work()`: in a worker of a queue for memory reclaim, the kernel warns of a wait for an
+/// item of another queue.
 ///
 /// Context: process; sleeps.
-pub(crate) fn flush<T, const ID: u64>(item: &Arc<T>)
+pub(crate) fn cancel_sync<T, const ID: u64>(item: &Arc<T>)
 where
-    T: WorkItem<ID> + HasWork<T, ID>,
+    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
 {
     let ptr = Arc::as_ptr(item).cast_mut();
     // SAFETY: `ptr` is a live object, so its work item is initialised.
     let work = unsafe { Work::raw_get(T::raw_get_work(ptr)) };
     // SAFETY: The work item is initialised, and valid as long as `item`. The caller may sleep.
-    unsafe { bindings::flush_work(work) };
+    let pending = unsafe { bindings::cancel_work_sync(work) };
+    give_back(item, pending);
 }
 
 fn queue_at(pointer: &'static QueuePointer) -> &'static Queue {

@@ -216,7 +216,9 @@ impl KernelHome {
         let Err(error) = self.try_connect(rail, hello) else {
             return;
         };
-        if error != Error::NoMemory || !self.connections.postpone(rail, hello) {
+        // Only a session without connections is worth an idle one.
+        let may_wait = rail.rail == 0 && error == Error::NoMemory;
+        if !may_wait || !self.connections.postpone(rail, hello) {
             self.close_rail(rail, Some(error));
         }
     }
@@ -321,8 +323,10 @@ impl KernelHome {
         }
         if self.create_ep(rail).is_err() && self.create_ep_after_ends(rail).is_err() {
             let _ = cr.reject(&rejection());
-            // The next request may find an Endpoint.
-            self.connections.shortage.begin();
+            if rail.rail == 0 {
+                // The next request may find an Endpoint.
+                self.connections.shortage.begin();
+            }
             return self.close_rail(rail, Some(Error::NoMemory));
         }
         let ep = self.connections.ep(rail);

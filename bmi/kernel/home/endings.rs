@@ -32,9 +32,9 @@ pub(crate) type Endings = crate::engine::Endings<Arc<Ep>, KVVec<Option<Ending<Ar
 /// Task of the work item.
 pub(crate) type EpTask = Task<Arc<Ep>>;
 
-/// Creates an empty queue.
-pub(super) fn queue() -> Result<Endings, AllocError> {
-    let places = filled(crate::engine::ENDINGS, || None)?;
+/// Creates an empty queue for peers with so many rails each.
+pub(super) fn queue(rails: u8) -> Result<Endings, AllocError> {
+    let places = filled(crate::engine::ending_places(rails), || None)?;
     Ok(Endings::new(places))
 }
 

@@ -88,8 +88,8 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY p
  * @flags: as for dat_evd_kcreate()
  * @evd: out: the EVD
  *
- * Not a call of DAT. Saves the switch to a thread for each upcall. dat_evd_modify_upcall() changes
- * policy and function, and not where upcalls are made.
+ * Not a call of DAT. Saves the switch to a thread for each upcall, if events come in interrupts.
+ * dat_evd_modify_upcall() changes policy and function, and not where upcalls are made.
  *
  * An upcall may post DTOs and receives, register and invalidate by requests, dequeue from this EVD
  * and others of this kind, and post software events: see docs/kernel-api/upcalls.md. Any other call
@@ -113,7 +113,7 @@ DAT_RETURN kdapl_evd_create_bh(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLI
  * waits for them.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE while a thread waits on the EVD, or if an
- * upcall of the same EVD asks for DAT_UPCALL_TEARDOWN.
+ * upcall of the same EVD asks for DAT_UPCALL_TEARDOWN, or in an interrupt.
  */
 DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy,
 				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag);
@@ -194,9 +194,10 @@ DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT thres
  *         event say.
  *
  * Each event is delivered once: to this call, to a wait, or to an upcall. Any number of threads may
- * dequeue.
+ * dequeue. In an interrupt, and under spinlocks, only EVDs of kdapl_evd_create_bh() can be.
  *
- * Return: DAT_SUCCESS or an error code. DAT_QUEUE_EMPTY if there is no event.
+ * Return: DAT_SUCCESS or an error code. DAT_QUEUE_EMPTY if there is no event. DAT_INVALID_STATE in
+ * an interrupt for an EVD of another kind.
  */
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 /**
@@ -225,7 +226,8 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT *event);
  *
  * On return, no upcall of the EVD is in progress.
  *
- * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if an upcall of the EVD makes the call.
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if an upcall of the EVD makes the call,
+ * or in an interrupt.
  */
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd);
 

@@ -21,6 +21,9 @@
  *
  * A connect or an accept that fails is reported at once. A disconnect with a closed gate ends the
  * connection without ESTABLISHED. The removal of the device opens the gate.
+ *
+ * Other flags that are unknown are DAT_INVALID_PARAMETER for kdapl_cr_accept(), and
+ * DAT_MODEL_NOT_SUPPORTED for the calls that connect.
  */
 #define KDAPL_READY_GATE_FLAG	0x100
 

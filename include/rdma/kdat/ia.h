@@ -161,7 +161,8 @@ struct net;
  * a peer has not answered. Until then the namespace exists with its network devices, also if its
  * last process has ended or its name was deleted. Close the IA to let it end.
  *
- * Return: DAT_SUCCESS or an error code. DAT_PROVIDER_NOT_FOUND if @net has no such device.
+ * Return: DAT_SUCCESS or an error code. DAT_PROVIDER_NOT_FOUND if @net has no such device,
+ * DAT_INVALID_ADDRESS if the device has no address in @net.
  */
 DAT_RETURN kdapl_ia_open_net(DAT_NAME_PTR name, struct net *net, DAT_COUNT async_evd_qlen,
 			     DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia);
@@ -190,7 +191,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd,
  * On return, no upcall and no wait is in progress.
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if a graceful close finds objects, or if
- * an upcall of one of the IA's EVDs makes the call.
+ * an upcall of one of the IA's EVDs makes the call, or in an interrupt.
  */
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags);
 

@@ -8,6 +8,7 @@ use super::{
 };
 use core::{
     cell::UnsafeCell,
+    marker::PhantomData,
     ops::{
         Deref,
         DerefMut, //
@@ -78,6 +79,7 @@ impl<T> ContextLock<T> {
         ContextGuard {
             lock: self,
             _held: held,
+            _data: PhantomData,
         }
     }
 }
@@ -92,6 +94,8 @@ enum Held<'a> {
 pub(crate) struct ContextGuard<'a, T> {
     lock: &'a ContextLock<T>,
     _held: Held<'a>,
+    /// The guard is `Sync` only if the data are.
+    _data: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for ContextGuard<'_, T> {

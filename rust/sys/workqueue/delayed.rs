@@ -122,7 +122,7 @@ where
 
 /// Drops the queue's reference to the object of a cancelled item. `pending` says whether the item
 /// was queued.
-fn give_back<T>(item: &Arc<T>, pending: bool) {
+pub(super) fn give_back<T>(item: &Arc<T>, pending: bool) {
     let ptr = Arc::as_ptr(item);
     if pending {
         // SAFETY: Queueing the item passed an `Arc<T>` to the queue. The cancelled item will not

@@ -136,7 +136,7 @@ impl DatHome {
         let adapter = Adapter::open(name, options.events)?;
         Ok(Self {
             connections: Connections::new(options),
-            endings: endings::queue(),
+            endings: endings::queue(options.rails),
             receives: Receives::new(&adapter, options)?,
             messages: Messages::new(options),
             exposures: Exposures::default(),

@@ -98,6 +98,8 @@ static int end_amid(void)
 	get_random_bytes(out, LENGTH);
 	got = bmi_post_recv(server, &recv, to_client, in, LENGTH, NULL, TAG, NULL, at_server);
 	gone = bmi_post_send(client, &send, to_server, out, LENGTH, TAG, NULL, at_client);
+	/* The time that the message needs is less than that, and more than nothing. */
+	usleep_range(0, get_random_u32_inclusive(1, 2000));
 	SAME(bmi_set_info(client, to_server, BMI_TCP_CLOSE_SOCKET, NULL), 0);
 	gone = error_of(client, gone, send, at_client);
 	got = error_of(server, got, recv, at_server);

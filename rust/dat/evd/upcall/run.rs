@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     dat::{
-        evd::Evd,
+        evd::{
+            dequeue::TakeResult,
+            Evd, //
+        },
         prelude::*, //
     },
     model::{
@@ -29,7 +32,7 @@ use crate::{
             SpinLockIrq, //
         },
         task,
-        workqueue::flush, //
+        workqueue::cancel_sync, //
     },
 };
 use kernel::{
@@ -89,7 +92,7 @@ impl Runner {
     pub(super) fn end(self: &Arc<Self>) {
         if self.context != UpcallContext::Process {
             // The last reference to an EVD must not be dropped in a soft interrupt.
-            flush(self);
+            cancel_sync(self);
         }
         let evd = self.evd.lock().take();
         drop(evd);
@@ -111,6 +114,8 @@ enum NextUpcall {
     Arrived(Arc<dyn Upcall>),
     /// No event is queued.
     NoEvent,
+    /// No event was found before the drain used up its budget. More completions may be queued.
+    LookAgain,
     /// Upcalls are disabled, or enough other runners make them. The runner has finished.
     None,
 }
@@ -137,6 +142,9 @@ impl Evd {
         }
         let mut popped = Record::default();
         let found = self.pop(&mut consumer, DrainLimit::All, &mut popped);
+        if matches!(found, TakeResult::BudgetExhausted) {
+            return NextUpcall::LookAgain;
+        }
         let record = found
             .is_event()
             .then_some(popped)
@@ -168,6 +176,7 @@ impl Evd {
             // them.
             NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
             NextUpcall::NoEvent => {}
+            NextUpcall::LookAgain => return RunnerStep::Next,
             NextUpcall::None => return RunnerStep::Finished,
         }
         match self.has_finished(runner.number) {

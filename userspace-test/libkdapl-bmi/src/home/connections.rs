@@ -139,7 +139,8 @@ impl DatHome {
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
         match self.try_connect(rail, hello) {
             Ok(()) => {}
-            Err(Error::NoMemory) => {
+            // Only a session without connections is worth an idle one.
+            Err(Error::NoMemory) if rail.rail == 0 => {
                 self.free_unconnected(rail);
                 self.connections.postponed.push_back((rail, *hello, Instant::now()));
                 self.connections.shortage.begin();
@@ -252,14 +253,17 @@ impl DatHome {
         let Some(mut cr) = self.crs.try_remove(request as usize) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
-        if let Some(address) = cr.query().ok().and_then(|query| query.remote) {
+        let remote = cr.query().ok().and_then(|query| query.remote);
+        if let (Some(address), 0) = (remote, rail.rail) {
             self.connections.addresses.insert(rail.peer, address);
         }
         let created = self.create_ep(rail).or_else(|_| self.create_ep_after_ends(rail));
         let Ok(ep) = created else {
             let _ = cr.reject(&rejection());
-            // The next request may find an Endpoint.
-            self.connections.shortage.begin();
+            if rail.rail == 0 {
+                // The next request may find an Endpoint.
+                self.connections.shortage.begin();
+            }
             return self.close_rail(rail, Some(Error::NoMemory));
         };
         if cr.accept(&ep, &hello.encode()).is_err() {

@@ -3,7 +3,7 @@
 //! instance.
 
 use super::{DatHome, Report};
-use crate::bmi::engine::{self, Close, Ending, EndsEndpoints, Error, RailId, Task, ENDINGS};
+use crate::bmi::engine::{self, Close, Ending, EndsEndpoints, Error, RailId, Task};
 use libkdapl::Ep;
 
 /// Queue of Endpoints.
@@ -12,9 +12,9 @@ pub(crate) type Endings = engine::Endings<Ep, Vec<Option<Ending<Ep>>>>;
 /// Task of the thread.
 pub(crate) type EpTask = Task<Ep>;
 
-/// Creates an empty queue.
-pub(super) fn queue() -> Endings {
-    Endings::new((0..ENDINGS).map(|_| None).collect())
+/// Creates an empty queue for peers with so many rails each.
+pub(super) fn queue(rails: u8) -> Endings {
+    Endings::new((0..engine::ending_places(rails)).map(|_| None).collect())
 }
 
 impl EndsEndpoints for DatHome {

@@ -8,6 +8,7 @@ use super::pair::{
 };
 use crate::{
     bmi::engine::{
+        ending_places,
         Close,
         Ending,
         Endings,
@@ -17,8 +18,7 @@ use crate::{
         Next,
         PeerId,
         RailId,
-        Task,
-        ENDINGS, //
+        Task, //
     },
     sim::SMALL,
 };
@@ -32,7 +32,7 @@ use std::{
 };
 
 /// Rails that the queue takes: few, so that it is full at times.
-const LIMIT: usize = ENDINGS / 16;
+const LIMIT: usize = ending_places(1) / 16;
 
 type Queue = Endings<u64, Vec<Option<Ending<u64>>>>;
 

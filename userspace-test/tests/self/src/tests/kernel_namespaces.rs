@@ -8,10 +8,11 @@ use crate::hosts::inside;
 use crate::machine::command;
 use crate::repeat::unheard;
 use crate::threads::Worker;
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::time::Duration;
 
 tests! {
     #[Transport]
@@ -86,6 +87,9 @@ fn other_namespace(context: &Context) -> Result<()> {
     // Without the adapter, the namespace would end now, and its device with it.
     drop(namespace);
     command(&format!("ip netns del {NAMESPACE}"))?;
+    // The kernel ends a namespace that nothing refers to some time after its last reference.
+    std::thread::sleep(Duration::from_secs(1));
+    ensure!(exists(), "the namespace has ended while the adapter is open");
     loaded.set("stage", 2)?;
     running.join()??;
     loaded.unload()?;

@@ -241,7 +241,9 @@ fn serve_kernel(
     for (length, registered) in lengths {
         let length = long(context, *length);
         let parameters = format!(
-            "peer={address} length={length} rounds=5 registered={registered} rails={count}"
+            "peer={address} length={length} rounds=5 registered={registered} rails={count} \
+             stripe_from={}",
+            options.stripe_from
         );
         let served = std::thread::scope(|scope| {
             let served = scope.spawn(|| serve(&side));
