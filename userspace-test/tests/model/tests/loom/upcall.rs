@@ -62,8 +62,6 @@ enum Flaw {
     LeavesAnyway,
     /// A runner whose budget is used up is not queued again.
     ForgetsTheRest,
-    /// A runner whose budget is used up finishes before it is queued again.
-    FinishesEachTurn,
 }
 
 /// An EVD with upcalls.
@@ -131,9 +129,6 @@ impl World {
             assert!(self.called_by_me() - before <= BUDGET, "a turn is too long");
             if end == TurnEnd::Finished || self.flaw == Flaw::ForgetsTheRest {
                 return;
-            }
-            if self.flaw == Flaw::FinishesEachTurn {
-                while self.state.try_finish(runner) == RunnerDecision::Run {}
             }
         }
     }
@@ -363,10 +358,4 @@ fn a_teardown_that_does_not_wait_is_followed_by_an_upcall() {
 #[should_panic(expected = "a runner never leaves")]
 fn a_runner_that_is_not_queued_again_after_its_budget_forgets_events() {
     one_at_a_time(Flaw::ForgetsTheRest);
-}
-
-#[test]
-#[should_panic(expected = "more upcalls at once than the policy allows")]
-fn a_runner_that_finishes_each_turn_lets_another_start_beside_it() {
-    one_at_a_time(Flaw::FinishesEachTurn);
 }
