@@ -88,8 +88,9 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY p
  * @flags: as for dat_evd_kcreate()
  * @evd: out: the EVD
  *
- * Not a call of DAT. Saves the switch to a thread for each upcall, if events come in interrupts.
- * dat_evd_modify_upcall() changes policy and function, and not where upcalls are made.
+ * Not a call of DAT. Saves the switch to a thread for each upcall, if the driver reports
+ * completions in interrupts. dat_evd_modify_upcall() changes policy and function, and not where
+ * upcalls are made.
  *
  * An upcall may post DTOs and receives, register and invalidate by requests, dequeue from this EVD
  * and others of this kind, and post software events: see docs/kernel-api/upcalls.md. Any other call
