@@ -4,10 +4,10 @@
 
 #include "gate.h"
 
-#define ALL_STREAMS	(DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG)
+#define ALL_STREAMS	(DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG |	\
+			 DAT_EVD_RMR_BIND_FLAG)
 
-/* Offset of the memory of a receive. Side 1 receives at the higher addresses. */
-static size_t place_of(unsigned int side, unsigned int number)
+size_t gate_place(unsigned int side, unsigned int number)
 {
 	return (1 + side) * 16384 + number * GATE_MESSAGE;
 }
@@ -25,7 +25,7 @@ int gate_make(struct pair *pair)
 		OK(dat_ep_create(ia, pz, pair->dto[side], pair->dto[side], pair->dto[side], NULL,
 				 &pair->ep[side]));
 		for (i = 0; i < GATE_RECEIVES; i++) {
-			place = pair_place(pair, place_of(side, i), GATE_MESSAGE);
+			place = pair_place(pair, gate_place(side, i), GATE_MESSAGE);
 			OK(dat_ep_post_recv(pair->ep[side], 1, &place, cookie(i),
 					    DAT_COMPLETION_DEFAULT_FLAG));
 		}
@@ -74,8 +74,14 @@ int gate_send(const struct pair *pair, unsigned int from, unsigned int first, un
 				    DAT_COMPLETION_DEFAULT_FLAG));
 		TRY(next_dto(pair->dto[from], DAT_DTO_SEND, number, GATE_MESSAGE));
 	}
-	/* The messages are in the memory of the receives. */
-	UNTIL(READ_ONCE(pair->memory[place_of(1 - from, number - 1) + GATE_MESSAGE - 1]) == number);
+	return gate_arrived(pair, 1 - from, number - 1);
+}
+
+int gate_arrived(const struct pair *pair, unsigned int side, unsigned int number)
+{
+	const size_t last = gate_place(side, number) + GATE_MESSAGE - 1;
+
+	UNTIL(READ_ONCE(pair->memory[last]) == number + 1);
 	return 0;
 }
 
@@ -86,7 +92,7 @@ int gate_receives(const struct pair *pair, unsigned int side, unsigned int first
 
 	for (number = first; number < first + count; number++) {
 		TRY(next_dto(pair->dto[side], DAT_DTO_RECEIVE, number, GATE_MESSAGE));
-		SAME(pair->memory[place_of(side, number)], number + 1);
+		SAME(pair->memory[gate_place(side, number)], number + 1);
 	}
 	return 0;
 }

@@ -20,6 +20,10 @@ int gate_connect(struct pair *pair, unsigned int closed);
 int gate_established(const struct pair *pair, unsigned int side);
 /* Sends messages, and waits until they are in the memory of the other side. */
 int gate_send(const struct pair *pair, unsigned int from, unsigned int first, unsigned int count);
+/* Waits until a message is in the memory of a receive. */
+int gate_arrived(const struct pair *pair, unsigned int side, unsigned int number);
+/* Offset of the memory of a receive. Side 1 receives at the higher addresses. */
+size_t gate_place(unsigned int side, unsigned int number);
 /* Takes the events of these receives. */
 int gate_receives(const struct pair *pair, unsigned int side, unsigned int first,
 		  unsigned int count);

@@ -60,7 +60,7 @@ static const struct ktest *const suites[] = {
 	close_tests, argument_tests, lost_tests, connecting_tests,
 	attribute_tests, refusal_tests, asynchronous_tests, read_only_tests, protection_tests,
 	limit_tests, namespace_tests, bh_upcall_tests, bh_traffic_tests, gate_tests,
-	gate_end_tests, handoff_tests,
+	gate_end_tests, handoff_tests, mixed_tests, mixed_killed_tests,
 };
 
 static struct dentry *folder;
@@ -169,7 +169,7 @@ static const struct ktest *find(const char *name)
 
 #if IS_ENABLED(CONFIG_KUNIT)
 /* Filled at load, which comes before KUnit reads it. The last one stays empty. */
-static struct kunit_case cases[160];
+static struct kunit_case cases[256];
 
 static void run_case(struct kunit *test)
 {

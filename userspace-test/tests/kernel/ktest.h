@@ -72,6 +72,8 @@ extern const struct ktest bh_traffic_tests[];
 extern const struct ktest gate_tests[];
 extern const struct ktest gate_end_tests[];
 extern const struct ktest handoff_tests[];
+extern const struct ktest mixed_tests[];
+extern const struct ktest mixed_killed_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;

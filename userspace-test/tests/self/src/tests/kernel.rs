@@ -5,6 +5,7 @@
 mod consumers;
 mod gate;
 mod handoff;
+mod mixed;
 
 pub use self::consumers::rust_lost_memory;
 
@@ -180,7 +181,7 @@ tests! {
 
 /// Returns all tests but those of [`REMOVAL`].
 pub fn all() -> Vec<Test> {
-    [TESTS, gate::TESTS, handoff::TESTS].concat()
+    [TESTS, gate::TESTS, handoff::TESTS, mixed::TESTS].concat()
 }
 
 // Runs last, since it removes the device.
