@@ -39,6 +39,18 @@ impl Address {
     }
 }
 
+impl From<SocketAddr> for Address {
+    /// Also has the port, for Common Service Points. Other calls ignore it.
+    fn from(address: SocketAddr) -> Self {
+        let mut this = match address {
+            SocketAddr::V6(address) => Self::link_local(*address.ip(), address.scope_id()),
+            SocketAddr::V4(_) => Self::from(address.ip()),
+        };
+        this.put(2, &address.port().to_be_bytes());
+        this
+    }
+}
+
 impl From<IpAddr> for Address {
     fn from(address: IpAddr) -> Self {
         let mut this = Self([0; 32]);
@@ -57,8 +69,15 @@ impl From<IpAddr> for Address {
     }
 }
 
+/// Parses an address that a call has written. Returns `None` for one that is not known.
+pub(crate) fn of_storage(address: &bindings::__kernel_sockaddr_storage) -> Option<SocketAddr> {
+    // SAFETY: The struct has 128 bytes, all of which are initialised: its owner has made it of
+    // zeros, and calls write all of it.
+    parse(unsafe { &*core::ptr::from_ref(address).cast::<[u8; 128]>() })
+}
+
 /// Parses a `sockaddr_in` or a `sockaddr_in6`.
-pub(crate) fn parse(bytes: &[u8; 128]) -> Option<SocketAddr> {
+fn parse(bytes: &[u8; 128]) -> Option<SocketAddr> {
     let family = u32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
     match family {

@@ -133,6 +133,31 @@ impl Ep {
     /// Starts to connect: `dat_ep_connect`. A [`Connection`](crate::Connection) event reports the
     /// outcome within `timeout` microseconds.
     pub fn connect(&self, to: &Address, conn_qual: u64, timeout: u32, data: &[u8]) -> Result {
+        let flags = bindings::DAT_CONNECT_DEFAULT_FLAG;
+        self.connect_with(to, conn_qual, timeout, data, flags)
+    }
+
+    /// As [`Self::connect`], with a closed ready gate: all events of the connection wait for
+    /// [`Self::ready`].
+    pub fn connect_gated(&self, to: &Address, conn_qual: u64, timeout: u32, data: &[u8]) -> Result {
+        let flags = bindings::KDAPL_READY_GATE_FLAG;
+        self.connect_with(to, conn_qual, timeout, data, flags)
+    }
+
+    /// Opens the ready gate: `kdapl_ep_ready`. Has no effect on a connection without one.
+    pub fn ready(&self) -> Result {
+        // SAFETY: The call has no pointers.
+        to_result(unsafe { bindings::kdapl_ep_ready(self.handle.raw()) })
+    }
+
+    fn connect_with(
+        &self,
+        to: &Address,
+        conn_qual: u64,
+        timeout: u32,
+        data: &[u8],
+        flags: u32,
+    ) -> Result {
         // SAFETY: The address and the data are valid for reads during the call.
         to_result(unsafe {
             bindings::dat_ep_connect(
@@ -143,7 +168,22 @@ impl Ep {
                 size(data),
                 data.as_ptr().cast(),
                 bindings::DAT_QOS_BEST_EFFORT,
-                bindings::DAT_CONNECT_DEFAULT_FLAG,
+                flags,
+            )
+        })
+    }
+
+    /// Connects to a Common Service Point, which listens at an address and a port:
+    /// `dat_ep_common_connect`. The outcome is reported as of [`Self::connect`].
+    pub fn common_connect(&self, to: &Address, timeout: u32, data: &[u8]) -> Result {
+        // SAFETY: The address and the data are valid for reads during the call.
+        to_result(unsafe {
+            bindings::dat_ep_common_connect(
+                self.handle.raw(),
+                to.as_ptr(),
+                timeout,
+                size(data),
+                data.as_ptr().cast(),
             )
         })
     }

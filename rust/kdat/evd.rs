@@ -8,6 +8,7 @@ use crate::{
         Handle, //
     },
     bindings,
+    cno::Cno,
     error::{
         to_result,
         Error,
@@ -22,6 +23,7 @@ use crate::{
     ia::count, //
 };
 use kernel::{
+    ffi::c_void,
     prelude::*,
     sync::{
         atomic::{
@@ -87,6 +89,16 @@ impl Drop for Dispatcher {
     }
 }
 
+/// Identity of an Event Dispatcher, as a trigger of a [`Cno`] names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EvdId(Handle);
+
+impl EvdId {
+    pub(crate) fn from_raw(raw: *mut c_void) -> Self {
+        Self(Handle::from_raw(raw))
+    }
+}
+
 /// Event Dispatcher (EVD): a queue of events. Clones are the same queue.
 ///
 /// A handler that has a clone keeps the EVD until the adapter is closed.
@@ -125,6 +137,18 @@ impl Evd {
 
     pub(crate) fn handle(&self) -> Handle {
         self.0.handle
+    }
+
+    /// Returns the identity that triggers have.
+    pub fn id(&self) -> EvdId {
+        EvdId(self.0.handle)
+    }
+
+    /// Triggers a CNO for each event that is queued from now on, or none: `dat_evd_modify_cno`.
+    pub fn set_cno(&self, cno: Option<&Cno>) -> Result {
+        let cno = cno.map_or(Handle::NULL, Cno::handle);
+        // SAFETY: The call has no pointers.
+        to_result(unsafe { bindings::dat_evd_modify_cno(self.0.handle.raw(), cno.raw()) })
     }
 
     /// Waits up to `timeout` microseconds for an event, without end for `None`: `dat_evd_wait`.

@@ -7,7 +7,10 @@ use crate::{
         Adapter,
         Handle, //
     },
+    address::Address,
     bindings,
+    cno::Cno,
+    ep::Ep,
     error::{
         to_result,
         Error,
@@ -17,8 +20,15 @@ use crate::{
         Evd,
         Streams, //
     },
+    points::{
+        Csp,
+        Rsp, //
+    },
     pz::Pz,
-    service::Psp, //
+    service::{
+        Origin,
+        Psp, //
+    }, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -169,7 +179,33 @@ impl Ia {
 
     /// Listens for connection requests: `dat_psp_create`. `evd` needs [`Streams::CR`].
     pub fn listen(&self, conn_qual: u64, evd: &Evd) -> Result<Psp> {
-        Psp::new(&self.adapter, conn_qual, evd)
+        Psp::new(&self.adapter, conn_qual, evd, Origin::Network)
+    }
+
+    /// As [`Self::listen`], for requests of other origins, too.
+    pub fn listen_for(&self, conn_qual: u64, evd: &Evd, origin: Origin) -> Result<Psp> {
+        Psp::new(&self.adapter, conn_qual, evd, origin)
+    }
+
+    /// As [`Self::listen`], for a free connection qualifier, which it also returns:
+    /// `dat_psp_create_any`.
+    pub fn listen_any(&self, evd: &Evd) -> Result<(Psp, u64)> {
+        Psp::any(&self.adapter, evd)
+    }
+
+    /// Listens for one request, for an unconnected Endpoint: `dat_rsp_create`.
+    pub fn reserve(&self, conn_qual: u64, ep: &Ep, evd: &Evd) -> Result<Rsp> {
+        Rsp::new(&self.adapter, conn_qual, ep, evd)
+    }
+
+    /// Listens at an address of the adapter, at a free port if that is 0: `dat_csp_create`.
+    pub fn listen_at(&self, at: &Address, evd: &Evd) -> Result<Csp> {
+        Csp::new(&self.adapter, at, evd)
+    }
+
+    /// Creates a Consumer Notification Object: `dat_cno_create`.
+    pub fn create_cno(&self) -> Result<Cno> {
+        Cno::new(&self.adapter)
     }
 }
 

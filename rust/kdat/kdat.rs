@@ -16,7 +16,8 @@
 //!    |    +----- Srq      receives of several Endpoints
 //!    +-- Evd ---- waits, or a handler for upcalls
 //!    +-- Ep ---- a connection
-//!    +-- Psp ---- listens, Cr ---- a request
+//!    +-- Cno ---- waits for several Evds
+//!    +-- Psp, Rsp, Csp ---- listen, Cr ---- a request
 //! ```
 //!
 //! An object frees its DAT object when it is dropped, and keeps those that it needs. Any thread may
@@ -49,6 +50,7 @@
 
 mod adapter;
 mod address;
+mod cno;
 mod dto;
 mod ep;
 mod error;
@@ -58,8 +60,10 @@ mod fmr;
 mod handler;
 mod ia;
 mod memory;
+mod points;
 mod post;
 mod pz;
+mod query;
 mod rmr;
 mod service;
 mod shared;
@@ -69,6 +73,7 @@ mod transfer;
 
 pub use self::{
     address::Address,
+    cno::Cno,
     dto::{
         Dto,
         Remote,
@@ -88,6 +93,7 @@ pub use self::{
     },
     evd::{
         Evd,
+        EvdId,
         Streams, //
     },
     event::{
@@ -110,11 +116,20 @@ pub use self::{
         Limits, //
     },
     memory::Buffer,
+    points::{
+        Csp,
+        Rsp, //
+    },
     post::Refused,
     pz::Pz,
+    query::{
+        EpState,
+        EpStatus, //
+    },
     rmr::Rmr,
     service::{
         Cr,
+        Origin,
         Psp, //
     },
     shared::{

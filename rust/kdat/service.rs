@@ -28,15 +28,33 @@ pub struct Psp {
     _evd: Evd,
 }
 
+/// Origin of the requests that a service point takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The network, and other consumers in the kernel that hand requests off.
+    Network,
+    /// Also processes that hand requests off.
+    NetworkAndProcesses,
+}
+
 impl Psp {
-    pub(crate) fn new(adapter: &Adapter, conn_qual: u64, evd: &Evd) -> Result<Self> {
+    pub(crate) fn new(
+        adapter: &Adapter,
+        conn_qual: u64,
+        evd: &Evd,
+        origin: Origin,
+    ) -> Result<Self> {
+        let handoffs = match origin {
+            Origin::Network => 0,
+            Origin::NetworkAndProcesses => bindings::KDAPL_PSP_HANDOFF_FLAG,
+        };
         // SAFETY: `psp` is valid for writes.
         let handle = Handle::made(|psp| unsafe {
             bindings::dat_psp_create(
                 adapter.ia.raw(),
                 conn_qual,
                 evd.handle().raw(),
-                bindings::DAT_PSP_CONSUMER_FLAG,
+                bindings::DAT_PSP_CONSUMER_FLAG | handoffs,
                 psp,
             )
         })?;
@@ -44,6 +62,28 @@ impl Psp {
             handle,
             _evd: evd.clone(),
         })
+    }
+}
+
+impl Psp {
+    /// Listens for a free connection qualifier: `dat_psp_create_any`. Returns it, too.
+    pub(crate) fn any(adapter: &Adapter, evd: &Evd) -> Result<(Self, u64)> {
+        let mut conn_qual = 0;
+        // SAFETY: `psp` and `conn_qual` are valid for writes.
+        let handle = Handle::made(|psp| unsafe {
+            bindings::dat_psp_create_any(
+                adapter.ia.raw(),
+                &raw mut conn_qual,
+                evd.handle().raw(),
+                bindings::DAT_PSP_CONSUMER_FLAG,
+                psp,
+            )
+        })?;
+        let psp = Self {
+            handle,
+            _evd: evd.clone(),
+        };
+        Ok((psp, conn_qual))
     }
 }
 
@@ -95,21 +135,30 @@ impl Cr {
         // SAFETY: `remote` is valid for writes.
         let ret = unsafe { bindings::kdapl_cr_address(self.handle.raw(), &raw mut remote) };
         to_result(ret)?;
-        // SAFETY: The struct has 128 bytes without padding, all of which the call has written.
-        let bytes = unsafe { &*(&raw const remote).cast::<[u8; 128]>() };
-        address::parse(bytes).ok_or(Error::new(bindings::DAT_INVALID_ADDRESS, 0))
+        address::of_storage(&remote).ok_or(Error::new(bindings::DAT_INVALID_ADDRESS, 0))
     }
 
     /// Connects an unconnected Endpoint of the same adapter to the peer: `dat_cr_accept`. An error
     /// rejects the request.
-    pub fn accept(mut self, ep: &Ep, data: &[u8]) -> Result {
+    pub fn accept(self, ep: &Ep, data: &[u8]) -> Result {
+        self.accept_with(ep, data, 0)
+    }
+
+    /// As [`Self::accept`], with a closed ready gate: all events of the connection wait for
+    /// [`Ep::ready`].
+    pub fn accept_gated(self, ep: &Ep, data: &[u8]) -> Result {
+        self.accept_with(ep, data, bindings::KDAPL_READY_GATE_FLAG)
+    }
+
+    fn accept_with(mut self, ep: &Ep, data: &[u8], flags: u32) -> Result {
         // SAFETY: The data are valid for reads during the call.
         let ret = unsafe {
-            bindings::dat_cr_accept(
+            bindings::kdapl_cr_accept(
                 self.handle.raw(),
                 ep.handle().raw(),
                 size(data),
                 data.as_ptr().cast(),
+                flags,
             )
         };
         self.answered(ret)
@@ -125,6 +174,14 @@ impl Cr {
     pub fn hand_off(mut self, conn_qual: u64) -> Result {
         // SAFETY: The call has no pointers.
         let ret = unsafe { bindings::dat_cr_handoff(self.handle.raw(), conn_qual) };
+        self.answered(ret)
+    }
+
+    /// As [`Self::hand_off`], to a service point of a process that this user has started:
+    /// `kdapl_cr_handoff_to_user`.
+    pub fn hand_off_to_user(mut self, conn_qual: u64, uid: u32) -> Result {
+        // SAFETY: The call has no pointers.
+        let ret = unsafe { bindings::kdapl_cr_handoff_to_user(self.handle.raw(), conn_qual, uid) };
         self.answered(ret)
     }
 

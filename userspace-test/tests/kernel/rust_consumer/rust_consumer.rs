@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod calls;
+mod objects;
 mod races;
 mod registered;
 #[allow(unsafe_code, reason = "memory of the consumer")]
@@ -69,10 +70,14 @@ fn conn_qual() -> u64 {
     parameter(module_parameters::port.value()).into()
 }
 
+/// Returns the address of this machine.
+fn address() -> IpAddr {
+    Ipv4Addr::from(parameter(module_parameters::address.value())).into()
+}
+
 /// Starts to connect to this machine.
 fn connect_here(ep: &Ep, data: &[u8]) -> kdat::Result {
-    let address = Ipv4Addr::from(parameter(module_parameters::address.value()));
-    ep.connect(&IpAddr::V4(address).into(), conn_qual(), PATIENCE_US, data)
+    ep.connect(&address().into(), conn_qual(), PATIENCE_US, data)
 }
 
 fn open() -> Result<Ia> {
@@ -116,6 +121,10 @@ impl kernel::Module for Consumer {
             registered::late_invalidation,
             races::close_beside_free,
             registered::lost_memory,
+            objects::notified,
+            objects::points,
+            objects::gated,
+            objects::handed_off,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

@@ -181,7 +181,7 @@ tests! {
 
 /// Returns all tests but those of [`REMOVAL`].
 pub fn all() -> Vec<Test> {
-    [TESTS, gate::TESTS, handoff::TESTS, mixed::TESTS].concat()
+    [TESTS, consumers::TESTS, gate::TESTS, handoff::TESTS, mixed::TESTS].concat()
 }
 
 // Runs last, since it removes the device.

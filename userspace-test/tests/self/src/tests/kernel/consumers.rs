@@ -2,6 +2,7 @@
 //! Tests of modules that use kDAPL: an echo server, the disks of `docs/samples`, and a consumer in
 //! Rust.
 
+use super::super::tests;
 use super::{device, Loaded};
 use crate::context::Context;
 use crate::end::{End, Shape};
@@ -10,6 +11,13 @@ use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation};
 use std::net::IpAddr;
+
+tests! {
+    rust_cno, 60, "In Rust, a CNO tells which dispatcher has an event, and the length of a queue changes";
+    rust_service_points, 60, "In Rust, service points of each kind take requests, and endpoints tell their state and addresses";
+    rust_gate, 60, "In Rust, events wait until an endpoint with a closed gate is ready";
+    rust_handoff, 60, "In Rust, a request goes to another service point, and to that of no other user";
+}
 
 /// Sends a message to the echo server, and compares the reply.
 fn echo_once(context: &Context, end: &End, number: usize) -> Result<()> {
@@ -165,6 +173,22 @@ pub fn rust_close_beside_free(context: &Context) -> Result<()> {
 /// The driver destroys no region meanwhile.
 pub fn rust_lost_memory(context: &Context) -> Result<()> {
     rust_scenario(context, 11)
+}
+
+fn rust_cno(context: &Context) -> Result<()> {
+    rust_scenario(context, 12)
+}
+
+fn rust_service_points(context: &Context) -> Result<()> {
+    rust_scenario(context, 13)
+}
+
+fn rust_gate(context: &Context) -> Result<()> {
+    rust_scenario(context, 14)
+}
+
+fn rust_handoff(context: &Context) -> Result<()> {
+    rust_scenario(context, 15)
 }
 
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
