@@ -87,7 +87,7 @@ typedef struct dat_cr_arrival_event_data {
 
 /**
  * A connection was made, or has ended. The private data are valid until the next event or the free
- * of the Endpoint.
+ * of the Endpoint. If there are none, private_data points to zeros.
  */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;

@@ -2,15 +2,20 @@
 //! Conversion of events to DAT's structures.
 
 use crate::abi::*;
-use crate::cr::Cr;
+use crate::cr::{Cr, PrivateData};
 use crate::ep::Ep;
 use crate::evd::Evd;
 use crate::extension;
 use crate::foreign;
 use crate::ret::{Result, Ret};
 use crate::service;
+use libkdapl::sys::KDAPL_PRIVATE_DATA_MAX;
 use libkdapl::{ConnectionEvent, DtoEvent, Event, Handle};
 use std::ptr;
+
+/// Private data of an event that has none. Programs read them without a look at their size:
+/// Debian's provider always has an address, too.
+static NOTHING: PrivateData = [0; KDAPL_PRIVATE_DATA_MAX as usize];
 
 /// Converts an event that was taken from `evd`.
 pub fn of(evd: &Evd, event: Event) -> Result<DAT_EVENT> {
@@ -96,7 +101,7 @@ fn connection_data(evd: &Evd, event: ConnectionEvent, key: Handle, size: u32) ->
     // The event has been taken, so it is delivered without private data if they cannot be read:
     // another thread may have freed the Endpoint.
     let private = ep.and_then(|ep| ep.take_private_data(event).ok());
-    let (length, address) = private.unwrap_or((0, ptr::null_mut()));
+    let (length, address) = private.unwrap_or((0, ptr::from_ref(&NOTHING).cast_mut().cast()));
     DAT_EVENT_DATA {
         connect_event_data: DAT_CONNECTION_EVENT_DATA {
             ep_handle: evd.ia.handle_of(key),
