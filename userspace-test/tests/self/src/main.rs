@@ -10,6 +10,7 @@ mod fork;
 mod harness;
 mod hosts;
 mod iwarp_peer;
+mod kernel_memory;
 mod kunit;
 mod machine;
 mod nvme;

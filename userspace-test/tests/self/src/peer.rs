@@ -137,6 +137,8 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Tenant" => crate::tests::user_limits::tenant(&context, port, stop),
             "Shares" => crate::tests::user_device_share::tenant(&context),
             "Reaches" => crate::tests::limits_reached::tenant(&context, stop),
+            "Echo" => crate::tests::uring::echo_server::caller(&context, port, stop, Some(1)),
+            "Echoes" => crate::tests::uring::echo_server::caller(&context, port, stop, None),
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
             "Sharing" => crate::tests::srq_traffic::sharing(&context, port),
             "Poor" => crate::tests::cgroup_charge::poor(&context, port),

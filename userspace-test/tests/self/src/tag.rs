@@ -25,6 +25,8 @@ pub enum Tag {
     Output,
     /// Takes minutes on a kernel that checks each access of memory
     Long,
+    /// Kills a program a thousand times
+    Kills,
     /// Makes the module leak objects, so that it cannot be unloaded
     Leaks,
 }

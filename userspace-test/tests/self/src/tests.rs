@@ -87,6 +87,7 @@ mod kernel_bh;
 mod kernel_namespaces;
 mod kill;
 pub mod kill_by_state;
+mod kills;
 mod kunit;
 mod late_completions;
 mod libkdat;
@@ -137,7 +138,7 @@ mod udapl;
 mod udapl_pairs;
 mod unprivileged;
 mod unwanted_completions;
-mod uring;
+pub mod uring;
 pub mod user_device_share;
 pub mod user_limits;
 mod wait;
@@ -351,6 +352,7 @@ pub fn all() -> Vec<Test> {
         srq_scale::TESTS,
         kill::TESTS,
         kill_by_state::TESTS,
+        kills::TESTS,
         module::TESTS,
         failed_destroys::TESTS,
         device_removal::TESTS,

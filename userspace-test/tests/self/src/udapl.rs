@@ -70,11 +70,15 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 impl Program {
     /// Starts a program on a host, with a `dat.conf` for the host's adapter.
     pub fn start(host: &Host, provider: Provider, line: &str) -> Result<Self> {
-        let mut words = line.split_whitespace();
-        let program = words.next().context("an empty command")?;
+        let words: Vec<_> = line.split_whitespace().collect();
+        Self::start_words(host, provider, &words)
+    }
+
+    /// Starts a program whose arguments may have spaces.
+    pub fn start_words(host: &Host, provider: Provider, words: &[&str]) -> Result<Self> {
         // Write each line at once, not when a buffer is full.
         let mut command = Command::new("stdbuf");
-        command.args(["-oL", program]).args(words);
+        command.arg("-oL").args(words);
         match provider {
             // Its calls precede those of libdat2, which the program is linked with.
             Provider::Libkdat => command.env("LD_PRELOAD", "libkdat.so.1"),
@@ -90,7 +94,7 @@ impl Program {
             }
             other => other?,
         };
-        Ok(Self { child, output, line: line.into() })
+        Ok(Self { child, output, line: words.join(" ") })
     }
 
     pub fn id(&self) -> u32 {
@@ -146,6 +150,11 @@ impl Program {
         let (status, output) = self.ends(limit)?;
         ensure!(status.success(), "'{line}' ended with {status}:\n{output}");
         Ok(())
+    }
+
+    /// Returns its status if it has ended.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
     }
 
     /// Kills it.

@@ -6,11 +6,12 @@
 use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
+use crate::kernel_memory::Watch;
 use crate::machine;
 use crate::udapl::{
     answered, arrives, judge, listens, possible, Program, Provider, Server, Sides, ADAPTER, OURS,
 };
-use anyhow::{bail, ensure, Context as _, Result};
+use anyhow::{bail, Context as _, Result};
 use std::time::Duration;
 
 tests! {
@@ -49,10 +50,10 @@ fn client(context: &Context, program: &str, provider: Provider, options: &str) -
 
 /// Tries for each pair. `dtest` and `dtestx` publish their addresses before they listen there, and
 /// a faster client is rejected.
-const PAIR_TRIES: usize = 5;
+pub(super) const PAIR_TRIES: usize = 5;
 
 /// NON_PEER_REJECTED, as a client prints it.
-const NON_PEER_REJECTED: &str = "0x4003";
+pub(super) const NON_PEER_REJECTED: &str = "0x4003";
 
 /// Runs a pair to its end.
 fn pair(
@@ -235,12 +236,9 @@ fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) ->
     possible(context)?;
     let effort = context.settings.effort;
     let times = if effort < 1.0 { context.count(200) } else { 200 };
-    let before = pinned()?;
-    let mut memory = Vec::new();
+    let mut memory = Watch::new(times)?;
     for round in 0..times {
-        if round % times.div_ceil(4) == 0 {
-            memory.push(kernel_memory()?);
-        }
+        memory.round(round)?;
         let options = "-b 4096 -B 2000 -W";
         let server = server(context, "dtest", Provider::Ours, options)?;
         let client = client(context, "dtest", Provider::Ours, options)?;
@@ -254,29 +252,7 @@ fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) ->
         machine::no_objects_left(context.settings.scale)
             .with_context(|| format!("round {round}"))?;
     }
-    memory.push(kernel_memory()?);
-    println!("killed {times} times, kernel memory {memory:?} KiB");
-    // The kernel's caches fill at first. A leak goes on: a completion queue alone has 200 KiB.
-    let grown = memory.last().unwrap_or(&0) - memory[memory.len() / 2];
-    ensure!(times < 100 || grown < times as i64 * 4, "the kernel's memory grows: {memory:?} KiB");
-    context.until("no page is pinned", || Ok(pinned()? <= before))
-}
-
-/// Returns the kernel's own memory in kilobytes.
-fn kernel_memory() -> Result<i64> {
-    Ok(machine::meminfo(machine::SLAB)? + machine::meminfo("VmallocUsed")?)
-}
-
-/// Returns the number of pinned pages of the whole machine.
-fn pinned() -> Result<i64> {
-    // Adds up the counters of all processors.
-    std::fs::write("/proc/sys/vm/stat_refresh", "1")?;
-    let text = std::fs::read_to_string("/proc/vmstat")?;
-    let count = |name: &str| -> i64 {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
-    };
-    Ok(count("nr_foll_pin_acquired ") - count("nr_foll_pin_released "))
+    memory.end(context)
 }
 
 fn kill_client(context: &Context) -> Result<()> {

@@ -63,12 +63,13 @@ impl Clients {
             ..Default::default()
         };
         while self.eps.len() < connections {
-            for _ in 0..WAVE {
+            let wave = WAVE.min(connections - self.eps.len());
+            for _ in 0..wave {
                 let ep = self.ia.create_ep_with(&config)?;
                 ep.connect(context.server_address(), port, Some(context.patience()), b"")?;
                 self.eps.push(ep);
             }
-            for _ in 0..WAVE {
+            for _ in 0..wave {
                 connection(&context.next(&self.evd)?, ConnectionEvent::Established)?;
             }
         }
@@ -117,6 +118,17 @@ impl Clients {
         }
         Ok(())
     }
+}
+
+/// Runs as another process: connects, and sends messages for so many rounds, or without an end.
+pub fn caller(context: &Context, port: u64, connections: i64, rounds: Option<u64>) -> Result<()> {
+    let connections = usize::try_from(connections)?;
+    let mut clients = Clients::new(context, connections)?;
+    clients.connect(context, port, connections)?;
+    (0..rounds.unwrap_or(u64::MAX)).try_for_each(|round| clients.round(context, round))?;
+    clients.disconnect(context)?;
+    println!("echoed");
+    Ok(())
 }
 
 fn served(context: &Context, way: &str) -> Result<()> {
