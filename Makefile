@@ -70,7 +70,7 @@ check-debug: ## run the guest tests on the debug kernel
 
 check-whole: ## run the tests that `check` runs in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a stopped peer, data races
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole kernel-ipv6 lossy-whole siw-debug siw-whole siw-two-hosts \
-		slow-peer nvme-whole nvme-ipv6 wake-ups connections storms-1 storms-2 storms-4 irqs-off kcsan leaks-debug kills kills-debug holes fuzz
+		slow-peer nvme-whole nvme-ipv6 wake-ups connections storms-1 storms-2 storms-4 irqs-off kcsan leaks-debug kills kills-debug nvme-debug holes fuzz
 
 check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a lossy link
 	@$(VM)/check udapl-debug udapl-whole udapl-stock udapl-lossy udapl-two-hosts

@@ -61,6 +61,19 @@ stage_more_modules() { # TREE MODULE...
 	done
 }
 
+# Adds the programs for NVMe over Fabrics, and the kernel's modules of it.
+stage_nvme() { # TREE KERNEL
+	local tree=$1 modules
+	cp -a "$KDAPL_CACHE/nvme/tree/." "$tree/"
+	[ "$2" = debug ] || return 0
+	modules=$tree/usr/lib/modules
+	rm -rf "${modules:?}/$(cat "$KDAPL_CACHE/7.2/release")"
+	modules=$modules/$(cat "$KDAPL_CACHE/debug/include/config/kernel.release")
+	mkdir -p "$modules"
+	# modprobe finds what is built in by the list.
+	cp "$KDAPL_CACHE"/debug/nvme/modules/*.ko "$KDAPL_CACHE"/debug/modules.{order,builtin,builtin.modinfo} "$modules/"
+}
+
 stage_parameters() { # TREE NAME=VALUE...
 	local tree=$1 parameter
 	shift

@@ -3,8 +3,8 @@
 
 use super::{set, Disk, NQN};
 use crate::context::Context;
-use anyhow::{ensure, Context as _, Result};
-use std::fs;
+use anyhow::{bail, ensure, Context as _, Result};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ fn find_disk(patience: Duration) -> Result<PathBuf> {
             let nqn = fs::read_to_string(entry.path().join("device/subsysnqn"));
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = Path::new("/dev").join(&name);
-            if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && path.exists() {
+            // The kernel makes the file before the disk can be opened.
+            if nqn.is_ok_and(|nqn| nqn.trim() == NQN) && File::open(&path).is_ok() {
                 return Ok(path);
             }
         }
@@ -44,6 +45,31 @@ impl Controller {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// Returns the number of commands that have completed on this path to the disk.
+    pub fn commands(&self) -> Result<u64> {
+        let mut commands = 0;
+        for entry in fs::read_dir(&self.0)?.flatten() {
+            let stat = entry.path().join("stat");
+            if entry.file_name().to_string_lossy().starts_with("nvme") && stat.exists() {
+                let stat = fs::read_to_string(stat)?;
+                // Reads and writes (Documentation/block/stat.rst).
+                let fields: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
+                commands += fields[0] + fields[4];
+            }
+        }
+        Ok(commands)
+    }
+
+    /// Lets commands of the subsystem take all paths in turns.
+    pub fn use_all_paths() -> Result<()> {
+        for entry in fs::read_dir("/sys/class/nvme-subsystem")?.flatten() {
+            if fs::read_to_string(entry.path().join("subsysnqn"))?.trim() == NQN {
+                return set(entry.path().join("iopolicy"), "round-robin");
+            }
+        }
+        bail!("the host has no subsystem")
     }
 
     pub fn exists(&self) -> bool {

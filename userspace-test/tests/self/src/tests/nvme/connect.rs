@@ -4,6 +4,8 @@
 use super::{each, STOCK_HOST};
 use crate::context::Context;
 use crate::expect::{failed_with, same};
+use crate::harness::skip;
+use crate::machine::command;
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
@@ -17,6 +19,7 @@ tests! { #![Nvme]
     reset, 120, "A controller is reset, and its disk stays";
     many_times, 300, "Hosts connect and disconnect many times, and nothing is left";
     refused_ports, 120, "Ports with an address of no device, or with any address, are not enabled";
+    iwarp_port, 60, "A port at the address of an iWARP device is not enabled";
     several_hosts, 120, "Several controllers use the target at a time";
 }
 
@@ -146,6 +149,44 @@ fn refused_ports(context: &Context) -> Result<()> {
         target.stop_listening();
         failed_with(&format!("a port at {address}"), target.listen(), libc::ENODEV)?;
     }
+    target.stop_listening();
+    target.address = good;
+    target.listen()?;
+    let controller = target.connect("")?;
+    same("state", controller.attribute("state")?.as_str(), "live")
+}
+
+/// A soft-iWARP device with an address of its own. The drop removes it.
+struct Iwarp;
+
+impl Iwarp {
+    const ADDRESS: &str = "10.7.9.1";
+
+    /// Makes the device, or skips the test.
+    fn new() -> Result<Self> {
+        command("ip link add nvme_siw type dummy")?;
+        let device = Self;
+        command(&format!("ip addr add {}/24 dev nvme_siw", Self::ADDRESS))?;
+        command("ip link set nvme_siw up")?;
+        if command("rdma link add nvme_siw type siw netdev nvme_siw").is_err() {
+            return skip("the kernel has no soft-iWARP");
+        }
+        Ok(device)
+    }
+}
+
+impl Drop for Iwarp {
+    fn drop(&mut self) {
+        let _ = command("ip link del nvme_siw");
+    }
+}
+
+fn iwarp_port(context: &Context) -> Result<()> {
+    let mut target = Target::new(context)?;
+    let _device = Iwarp::new()?;
+    let good = std::mem::replace(&mut target.address, Iwarp::ADDRESS.parse()?);
+    target.stop_listening();
+    failed_with("a port of an iWARP device", target.listen(), libc::EOPNOTSUPP)?;
     target.stop_listening();
     target.address = good;
     target.listen()?;

@@ -26,11 +26,11 @@ tests! { #![Nvme]
 }
 
 fn connects(context: &Context) -> Result<()> {
-    connect::connect_and_disconnect(context, &Pair::OF_OUR_HOST, "kdapl")
+    connect::connect_and_disconnect(context, Pair::of_our_host(), "kdapl")
 }
 
 fn default_address(context: &Context) -> Result<()> {
-    let mut target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let mut target = Target::of(context, Pair::of_our_host()[0], PortSettings::default())?;
     target.stop_listening();
     target.port = 4420;
     target.listen()?;
@@ -44,12 +44,12 @@ fn default_address(context: &Context) -> Result<()> {
 
 fn queues(context: &Context) -> Result<()> {
     let rows = [(1, 16, 16), (2, 128, 128), (4, 32, 32), (1, 1024, 128)];
-    connect::have_queues(context, &Pair::OF_OUR_HOST, &rows)
+    connect::have_queues(context, Pair::of_our_host(), &rows)
 }
 
 /// The tags beyond the depth stay in use, and more commands are outstanding than it allows.
 fn smaller_queues(context: &Context) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         let delay = Some(Duration::from_millis(20));
         let settings = PortSettings { delay, ..Default::default() };
         let mut target = Target::of(context, pair, settings)?;
@@ -84,7 +84,7 @@ fn fails_with(target: &Target, options: &str, errno: i32) -> Result<()> {
 }
 
 fn refused(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let (address, port) = (target.address, target.port);
         let before = machine::objects()?;
         let to = |nqn: &str| format!("traddr={address},trsvcid={port},nqn={nqn}");
@@ -104,16 +104,16 @@ fn refused(context: &Context) -> Result<()> {
 }
 
 fn reset(context: &Context) -> Result<()> {
-    connect::reset_and_go_on(context, &Pair::OF_OUR_HOST)
+    connect::reset_and_go_on(context, Pair::of_our_host())
 }
 
 fn many_times(context: &Context) -> Result<()> {
-    connect::connect_many_times(context, &Pair::OF_OUR_HOST, context.count(30))
+    connect::connect_many_times(context, Pair::of_our_host(), context.count(30))
 }
 
 /// A change of the namespaces is an asynchronous event, upon which the host scans them.
 fn events(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let controller = target.connect("")?;
         let path = controller.disk_path(context.patience())?;
         for _ in 0..3 {
@@ -143,7 +143,7 @@ fn enabled(context: &Context, target: &Target, controller: &Controller) -> Resul
 }
 
 fn nvme_cli(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let (address, service) = (target.address.to_string(), target.port.to_string());
         let to = ["-t", "kdapl", "-a", &address, "-s", &service];
         let found = run("nvme", &[&["discover"][..], &to].concat())?;

@@ -5,7 +5,7 @@ use super::each;
 use super::load::{broken, undisturbed};
 use crate::context::Context;
 use crate::expect::same;
-use crate::machine::DeviceGuard;
+use crate::machine::{no_objects_left, DeviceGuard};
 use crate::nvme::{Controller, Disk, Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
 use anyhow::{ensure, Context as _, Result};
@@ -20,6 +20,7 @@ tests! { #![Nvme]
     reset_under_load, 300, "Resets under load of our host cause no error";
     deleted_under_load, 300, "A controller of our host that is deleted under load ends it";
     unload, 300, "Our host's module is unloaded under load, and loaded again";
+    two_paths, 600, "Two paths of our host under load: one goes, then the rest goes in each order, and nothing hangs";
     target_unload, 300, "The target's module is unloaded and loaded under load of our host, which causes no error";
 }
 
@@ -56,7 +57,7 @@ fn gone(context: &Context, controller: &Controller) -> Result<()> {
 }
 
 fn port_returns(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, PATIENT)?;
         undisturbed(context, &disk, &target.disk()?, |load| {
             for _ in 0..context.count(5) {
@@ -72,7 +73,7 @@ fn port_returns(context: &Context) -> Result<()> {
 }
 
 fn other_path(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, IMPATIENT)?;
         let service = context.port() as u16;
         target.listen_at(2, service)?;
@@ -88,9 +89,9 @@ fn other_path(context: &Context) -> Result<()> {
 }
 
 fn port_stays_away(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, IMPATIENT)?;
-        broken(context, &disk, || {
+        broken(context, &disk, |_| {
             target.stop_listening();
             gone(context, &controller)
         })
@@ -98,7 +99,7 @@ fn port_stays_away(context: &Context) -> Result<()> {
 }
 
 fn reset_under_load(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let (controller, disk) = connect(context, target, PATIENT)?;
         undisturbed(context, &disk, &target.disk()?, |load| {
             for _ in 0..context.count(10) {
@@ -112,21 +113,21 @@ fn reset_under_load(context: &Context) -> Result<()> {
 }
 
 fn deleted_under_load(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         for _ in 0..context.count(10) {
             let (controller, disk) = connect(context, target, PATIENT)?;
-            broken(context, &disk, || controller.delete())?;
+            broken(context, &disk, |_| controller.delete())?;
         }
         Ok(())
     })
 }
 
 fn unload(context: &Context) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         let mut target = Target::of(context, pair, PortSettings::default())?;
         for _ in 0..context.count(3) {
             let (controller, disk) = connect(context, &target, PATIENT)?;
-            broken(context, &disk, || {
+            broken(context, &disk, |_| {
                 target.unload_host();
                 Ok(())
             })?;
@@ -137,8 +138,69 @@ fn unload(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// What ends the last path, after the first has lost its port.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    /// The path that works, then the one that connects again.
+    Live,
+    /// The other way round.
+    Connecting,
+    HostModule,
+    /// Ports and module of the target, then the host's module.
+    TargetModule,
+}
+
+const LAST: [Last; 4] = [Last::Live, Last::Connecting, Last::HostModule, Last::TargetModule];
+
+/// Waits until commands complete on each path.
+fn all_work(context: &Context, paths: &[&Controller]) -> Result<()> {
+    let now = || paths.iter().map(|path| path.commands()).collect::<Result<Vec<_>>>();
+    let before = now()?;
+    context.until("all paths have commands", || {
+        Ok(now()?.iter().zip(&before).all(|(now, before)| *now > before + 10))
+    })
+}
+
+fn two_paths(context: &Context) -> Result<()> {
+    for &pair in Pair::of_our_host() {
+        for last in LAST {
+            let target = Target::of(context, pair, PortSettings::default())?;
+            lose_paths(context, target, last).with_context(|| format!("{pair:?}, {last:?}"))?;
+            no_objects_left(context.settings.scale)?;
+        }
+    }
+    Ok(())
+}
+
+fn lose_paths(context: &Context, mut target: Target, last: Last) -> Result<()> {
+    let (first, disk) = connect(context, &target, PATIENT)?;
+    let service = context.port() as u16;
+    target.listen_at(2, service)?;
+    let other = format!("traddr={},trsvcid={service},nqn={NQN}{PATIENT}", target.address);
+    let other = target.connect_by(&other)?;
+    Controller::use_all_paths()?;
+    broken(context, &disk, |load| {
+        all_work(context, &[&first, &other])?;
+        target.stop_listening();
+        first.wait_for("connecting", 6 * context.patience())?;
+        load.progress(context)?;
+        match last {
+            Last::Live => other.delete().and_then(|()| first.delete())?,
+            Last::Connecting => first.delete().and_then(|()| other.delete())?,
+            Last::HostModule => target.unload_host(),
+            Last::TargetModule => {
+                Target::stop_listening_at(2);
+                target.unload();
+                target.unload_host();
+            }
+        }
+        gone(context, &first)?;
+        gone(context, &other)
+    })
+}
+
 fn target_unload(context: &Context) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         let mut target = Target::of(context, pair, PortSettings::default())?;
         let (controller, disk) = connect(context, &target, PATIENT)?;
         let behind = target.disk()?;
@@ -159,7 +221,7 @@ fn target_unload(context: &Context) -> Result<()> {
 }
 
 fn device_returns(context: &Context) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         let target = Target::of(context, pair, PortSettings::default())?;
         let (controller, disk) = connect(context, &target, PATIENT)?;
         let device = DeviceGuard::new(context)?;
@@ -181,11 +243,11 @@ fn device_returns(context: &Context) -> Result<()> {
 }
 
 fn device_stays_away(context: &Context) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         let target = Target::of(context, pair, PortSettings::default())?;
         let (controller, disk) = connect(context, &target, IMPATIENT)?;
         let device = DeviceGuard::new(context)?;
-        broken(context, &disk, || {
+        broken(context, &disk, |_| {
             device.delete()?;
             gone(context, &controller)
         })
@@ -199,7 +261,7 @@ const IO_TIMEOUT: &str = "/sys/module/nvme_core/parameters/io_timeout";
 
 /// The deletion waits for a command whose device is removed. What it sends afterwards is refused.
 fn deleted_without_device(context: &Context) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         // The delay of each block of the scan for partitions, too, so it is not scaled.
         let delay = Some(Duration::from_millis(1500));
         let target = Target::of(context, pair, PortSettings { delay, ..Default::default() })?;

@@ -7,7 +7,7 @@ use super::fake::{
 };
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::{connection, done, failed_with, same};
+use crate::expect::{connection, failed_with, same};
 use crate::machine::KernelLog;
 use crate::nvme::{Pair, PortSettings, Target, NQN};
 use crate::tests::tests;
@@ -71,7 +71,8 @@ impl Fake {
         u16::from_le_bytes([self.command[2], self.command[3]])
     }
 
-    /// Sends the first `length` bytes of a response, and waits until it has arrived.
+    /// Sends the first `length` bytes of a response, and waits until it has arrived. The host may
+    /// disconnect when it has the response, before it acknowledges it.
     fn respond(
         &self,
         context: &Context,
@@ -81,7 +82,12 @@ impl Fake {
     ) -> Result<()> {
         self.prepare(command_id, status);
         self.end.send(RESPONSE, length, 0)?;
-        done(&context.next(&self.end.request)?, DtoOperation::Send, length as u64, 0).map(drop)
+        match context.next(&self.end.request)? {
+            Event::Dto(dto) if matches!(dto.status, DtoStatus::Success | DtoStatus::Flushed) => {
+                same("operation", dto.operation, DtoOperation::Send)
+            }
+            other => bail!("expected the completion of a send, got {other}"),
+        }
     }
 
     fn prepare(&self, command_id: u16, status: u16) {
@@ -103,7 +109,7 @@ fn attack(
     errno: i32,
     answer: impl FnOnce(&Port) -> Result<()>,
 ) -> Result<String> {
-    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let target = Target::of(context, Pair::of_our_host()[0], PortSettings::default())?;
     let good = target.connect("")?;
     let disk = good.disk(context)?;
     let log = KernelLog::from_now()?;
@@ -224,7 +230,7 @@ fn overtake(context: &Context, queue: &Queue, command: &Command) -> Result<()> {
 
 /// The admin queue of the controller has one receive at a time.
 fn event_overtakes(context: &Context) -> Result<()> {
-    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let target = Target::of(context, Pair::of_our_host()[0], PortSettings::default())?;
     let log = KernelLog::from_now()?;
     let commands = AtomicUsize::new(0);
     let hook = |context: &Context, queue: &Queue, command: &Command| {

@@ -15,16 +15,17 @@ tests! { #![Nvme]
     discard_and_flush, 120, "Our host discards blocks, which read as zeros, and a flush is answered";
     verified, 600, "fio verifies random blocks of our host with checksums, with 32 of them outstanding";
     gigabyte, 2400, "fio verifies a gigabyte of our host with checksums";
+    #[Long]
     depths, 300, "Each depth of a queue of our host works, with more blocks outstanding than it has";
     file_system, 300, "A file tree on ext4 is the same after our host has connected again";
 }
 
 fn sizes(context: &Context) -> Result<()> {
-    io::move_sizes(context, &Pair::OF_OUR_HOST)
+    io::move_sizes(context, Pair::of_our_host())
 }
 
 fn in_capsule(context: &Context) -> Result<()> {
-    io::write_in_capsules(context, &Pair::OF_OUR_HOST, &[0, 512, 4096, 8192, 16384])
+    io::write_in_capsules(context, Pair::of_our_host(), &[0, 512, 4096, 8192, 16384])
 }
 
 /// Length of a vector's piece, which is no multiple of a page.
@@ -53,7 +54,7 @@ fn vector(disk: &Disk, memory: &mut [u8], is_write: bool) -> Result<()> {
 }
 
 fn vectors(context: &Context) -> Result<()> {
-    each(context, &Pair::OF_OUR_HOST, PortSettings::default(), |target| {
+    each(context, Pair::of_our_host(), PortSettings::default(), |target| {
         let controller = target.connect("")?;
         let (disk, behind) = (controller.disk(context)?, target.disk()?);
         let mut memory = vec![0; 2 * PIECE * PIECES + 512];
@@ -79,21 +80,21 @@ fn vectors(context: &Context) -> Result<()> {
 }
 
 fn discard_and_flush(context: &Context) -> Result<()> {
-    io::discard(context, &Pair::OF_OUR_HOST)
+    io::discard(context, Pair::of_our_host())
 }
 
 fn verified(context: &Context) -> Result<()> {
-    io::verify(context, &Pair::OF_OUR_HOST, context.count(16 << 10))
+    io::verify(context, Pair::of_our_host(), context.count(16 << 10))
 }
 
 fn gigabyte(context: &Context) -> Result<()> {
-    io::verify_gigabyte(context, &Pair::OF_OUR_HOST)
+    io::verify_gigabyte(context, Pair::of_our_host())
 }
 
 fn depths(context: &Context) -> Result<()> {
-    io::exceed_depths(context, &Pair::OF_OUR_HOST)
+    io::exceed_depths(context, Pair::of_our_host())
 }
 
 fn file_system(context: &Context) -> Result<()> {
-    io::keep_files(context, &Pair::OF_OUR_HOST)
+    io::keep_files(context, Pair::of_our_host())
 }

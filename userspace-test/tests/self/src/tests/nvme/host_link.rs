@@ -18,7 +18,7 @@ tests! { #![Nvme]
 
 /// Calls a test with a target of each kind at the other end of a link.
 fn each(context: &Context, test: impl Fn(&Controller, &Target, &Link) -> Result<()>) -> Result<()> {
-    for pair in Pair::OF_OUR_HOST {
+    for &pair in Pair::of_our_host() {
         // The modules are there, or the test is skipped.
         drop(Target::of(context, pair, PortSettings::default())?);
         let link = Link::new()?;

@@ -58,7 +58,7 @@ impl Controller {
 }
 
 fn amid_start(context: &Context) -> Result<()> {
-    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let target = Target::of(context, Pair::of_our_host()[0], PortSettings::default())?;
     let controller = Controller {
         slow: Loaded::new("kdapl_slow_quiesce", "delay_ms=200")?,
         io: Mutex::new(None),

@@ -85,7 +85,7 @@ struct Victim {
 }
 
 fn read(context: &Context) -> Result<()> {
-    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let target = Target::of(context, Pair::of_our_host()[0], PortSettings::default())?;
     let victim = Victim::default();
     let hostile = [HOSTILE; LENGTH];
     let hook = |context: &Context, queue: &super::fake::Queue, command: &Command| {
@@ -134,7 +134,7 @@ fn attacked(disk: &Disk, time: Duration, victim: &Victim) -> Result<()> {
 }
 
 fn write(context: &Context) -> Result<()> {
-    let target = Target::of(context, Pair::StockTarget, PortSettings::default())?;
+    let target = Target::of(context, Pair::of_our_host()[0], PortSettings::default())?;
     let arrived = AtomicUsize::new(0);
     let hook = |_: &Context, _: &super::fake::Queue, command: &Command| {
         let is_first = is_at(command, WRITE, UNANSWERED) && arrived.fetch_add(1, SeqCst) == 0;

@@ -18,6 +18,7 @@ tests! { #![Nvme]
     verified, 600, "fio verifies random blocks with checksums, with 32 of them outstanding";
     gigabyte, 1200, "fio verifies a gigabyte with checksums";
     file_system, 300, "A file tree on ext4 is the same after the host has connected again";
+    #[Long]
     depths, 300, "Each depth of a queue works, with more blocks outstanding than it has";
 }
 

@@ -126,10 +126,10 @@ pub(super) fn undisturbed(
 pub(super) fn broken(
     context: &Context,
     disk: &Disk,
-    disturb: impl FnOnce() -> Result<()>,
+    disturb: impl FnOnce(&Load) -> Result<()>,
 ) -> Result<()> {
     let (_, outcomes) = disturbed(context, disk, |load| {
-        disturb()?;
+        disturb(load)?;
         // Without the end of the load: the errors must end it.
         let start = Instant::now();
         let mut before = usize::MAX;
