@@ -30,9 +30,10 @@ pub struct Cno {
 impl Cno {
     pub(crate) fn new(adapter: &Arc<Adapter>) -> Result<Self> {
         let none = bindings::DAT_OS_WAIT_PROXY_AGENT::default();
-        // SAFETY: `cno` is valid for writes, and there is no agent.
-        let handle =
-            Handle::made(|cno| unsafe { bindings::dat_cno_create(adapter.ia.raw(), none, cno) })?;
+        let handle = Handle::made(|cno| {
+            // SAFETY: `cno` is valid for writes, and there is no agent.
+            unsafe { bindings::dat_cno_create(adapter.ia.raw(), none, cno) }
+        })?;
         Ok(Self {
             handle,
             _adapter: adapter.clone(),

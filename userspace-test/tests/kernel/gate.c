@@ -14,6 +14,12 @@ size_t gate_place(unsigned int side, unsigned int number)
 
 int gate_make(struct pair *pair)
 {
+	return gate_make_with(pair, DAT_HANDLE_NULL);
+}
+
+int gate_make_with(struct pair *pair, DAT_EVD_HANDLE requests)
+{
+	DAT_EVD_HANDLE request;
 	DAT_LMR_TRIPLET place;
 	unsigned int side, i;
 
@@ -22,7 +28,8 @@ int gate_make(struct pair *pair)
 		OK(dat_evd_kcreate(ia, 128, DAT_UPCALL_DISABLE, NULL, ALL_STREAMS,
 				   &pair->dto[side]));
 		pair->connection[side] = pair->dto[side];
-		OK(dat_ep_create(ia, pz, pair->dto[side], pair->dto[side], pair->dto[side], NULL,
+		request = side == 0 && requests ? requests : pair->dto[side];
+		OK(dat_ep_create(ia, pz, pair->dto[side], request, pair->dto[side], NULL,
 				 &pair->ep[side]));
 		for (i = 0; i < GATE_RECEIVES; i++) {
 			place = pair_place(pair, gate_place(side, i), GATE_MESSAGE);

@@ -14,6 +14,8 @@
 
 /* Makes a pair of which each side has one EVD, and receives that are posted. */
 int gate_make(struct pair *pair);
+/* As gate_make(), with another EVD for the requests of side 0. */
+int gate_make_with(struct pair *pair, DAT_EVD_HANDLE requests);
 /* Also connects it. The sides in @closed close their gates; the others take ESTABLISHED. */
 int gate_connect(struct pair *pair, unsigned int closed);
 /* Takes ESTABLISHED. */

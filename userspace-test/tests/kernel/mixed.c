@@ -19,6 +19,12 @@
 #define OPEN		49152
 #define OPEN_SIZE	4096
 
+/*
+ * Of this consumer's requests. A send may complete after the program's answer to it has come, so
+ * the receives have another EVD.
+ */
+static DAT_EVD_HANDLE requests;
+
 static int connect_pair(const struct pair *pair, unsigned int flags)
 {
 	const u32 gate = flags & GATED ? KDAPL_READY_GATE_FLAG : 0;
@@ -63,7 +69,7 @@ static int say(const struct pair *pair, u8 byte, const DAT_RMR_TRIPLET *start)
 	if (start)
 		memcpy(pair->memory, start, sizeof(*start));
 	OK(dat_ep_post_send(pair->ep[0], 1, &place, cookie(byte), DAT_COMPLETION_DEFAULT_FLAG));
-	return next_dto(pair->dto[0], DAT_DTO_SEND, byte, GATE_MESSAGE);
+	return next_dto(requests, DAT_DTO_SEND, byte, GATE_MESSAGE);
 }
 
 static int say_all(const struct pair *pair)
@@ -82,7 +88,7 @@ static int bind(const struct pair *pair, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr,
 
 	OK(dat_rmr_bind(rmr, lmr, &part, REMOTE_FLAGS, DAT_VA_TYPE_VA, pair->ep[0], cookie(1),
 			DAT_COMPLETION_DEFAULT_FLAG, context));
-	return next_event(pair->dto[0], DAT_RMR_BIND_COMPLETION_EVENT, &event);
+	return next_event(requests, DAT_RMR_BIND_COMPLETION_EVENT, &event);
 }
 
 /* This consumer writes to memory of the program, and reads it back. */
@@ -97,13 +103,13 @@ static int use_theirs(const struct pair *pair)
 	memset(pair->memory + 256, 0x66, GATE_MESSAGE);
 	OK(dat_ep_post_rdma_write(pair->ep[0], 1, &from, cookie(2), &theirs,
 				  DAT_COMPLETION_DEFAULT_FLAG));
-	TRY(next_dto(pair->dto[0], DAT_DTO_RDMA_WRITE, 2, GATE_MESSAGE));
+	TRY(next_dto(requests, DAT_DTO_RDMA_WRITE, 2, GATE_MESSAGE));
 	/* Over iWARP no read into memory without a key is possible. */
 	if (is_iwarp)
 		return 0;
 	OK(dat_ep_post_rdma_read(pair->ep[0], 1, &to, cookie(3), &theirs,
 				 DAT_COMPLETION_DEFAULT_FLAG));
-	TRY(next_dto(pair->dto[0], DAT_DTO_RDMA_READ, 3, GATE_MESSAGE));
+	TRY(next_dto(requests, DAT_DTO_RDMA_READ, 3, GATE_MESSAGE));
 	EXPECT(!memcmp(pair->memory + 256, pair->memory + 512, GATE_MESSAGE));
 	return 0;
 }
@@ -151,7 +157,9 @@ static int session(unsigned int flags)
 {
 	struct pair pair = {};
 
-	TRY(gate_make(&pair));
+	OK(dat_evd_kcreate(ia, 64, DAT_UPCALL_DISABLE, NULL,
+			   DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &requests));
+	TRY(gate_make_with(&pair, requests));
 	TRY(connect_pair(&pair, flags));
 	if (!(flags & GATED))
 		TRY(gate_established(&pair, 0));
