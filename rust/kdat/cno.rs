@@ -49,7 +49,8 @@ impl Cno {
     ///
     /// # Errors
     ///
-    /// QUEUE_EMPTY if the time is over.
+    /// QUEUE_EMPTY if the time is over; ABORT when the adapter is closed, or when no dispatcher
+    /// triggers the CNO any more; INTERRUPTED_CALL after a signal.
     pub fn wait(&self, timeout: Option<u32>) -> Result<Option<EvdId>> {
         let mut evd = core::ptr::null_mut();
         let timeout = timeout.unwrap_or(u32::MAX);

@@ -221,7 +221,8 @@ impl Ep {
 
     /// Frees the Endpoint before it is dropped: ends the connection, and drops the memory that its
     /// outstanding DTOs own. Later calls are refused. Events that are queued are delivered, without
-    /// buffers.
+    /// buffers. Has no effect while an RSP has reserved the Endpoint, or its request is not
+    /// answered.
     pub fn free(&self) {
         // SAFETY: The call has no pointers.
         let freed = unsafe { bindings::dat_ep_free(self.handle.raw()) };
@@ -232,7 +233,7 @@ impl Ep {
     }
 
     /// Copies the private data of the peer's accept or reject, and returns how many bytes it has
-    /// sent. InfiniBand and RoCE pad them with zeros.
+    /// sent, which can be more than `data` has room for. InfiniBand and RoCE pad them with zeros.
     pub fn private_data(&self, data: &mut [u8]) -> Result<usize> {
         let mut length = size(data);
         // SAFETY: The data are valid for writes of `length` bytes, and `length` for a write.

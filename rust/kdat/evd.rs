@@ -209,9 +209,10 @@ impl Evd {
     }
 
     /// Frees the dispatcher before its last clone is dropped, and drops its handler. Waits for the
-    /// upcall in progress; has no effect in one of its own upcalls. It ends a handler that keeps
-    /// Endpoints of this dispatcher, although these keep the dispatcher. Endpoints that use it are
-    /// freed before. The dispatcher of an adapter stays.
+    /// upcall in progress. It ends a handler that keeps Endpoints of this dispatcher, although
+    /// these keep the dispatcher. Endpoints that use it are freed before. Has no effect in one of
+    /// its own upcalls, while a thread waits, while a service point reports here, and on the
+    /// dispatcher of an adapter.
     pub fn free(&self) {
         self.0.free();
     }

@@ -115,7 +115,8 @@ impl Cr {
         self.conn_qual
     }
 
-    /// Copies the private data of the request, and returns how many bytes the peer has sent.
+    /// Copies the private data of the request, and returns how many bytes the peer has sent, which
+    /// can be more than `data` has room for.
     pub fn private_data(&self, data: &mut [u8]) -> Result<usize> {
         let mut length = size(data);
         // SAFETY: The data are valid for writes of `length` bytes, and `length` for a write.

@@ -35,19 +35,24 @@ use kernel::{
 };
 
 mod charged_array;
+mod identity;
 mod limits;
 #[cfg(CONFIG_KUNIT = "y")]
 mod tests;
 
 pub(crate) use self::{
     charged_array::ChargedArray,
+    identity::UserId,
     limits::most, //
 };
 
-use self::limits::{
-    device_share,
-    limit,
-    port_share, //
+use self::{
+    identity::Namespace,
+    limits::{
+        device_share,
+        limit,
+        port_share, //
+    },
 };
 
 /// User of an account, and the device by `ib_core`'s index; `None` for all that the user holds.
@@ -83,47 +88,6 @@ impl Drop for Registration {
         // The table is empty by now. Statics are not dropped, so its memory is freed here.
         let accounts = ACCOUNTS.lock().take();
         drop(accounts);
-    }
-}
-
-/// A counted reference to a user namespace, or none.
-///
-/// # Invariants
-///
-/// The pointer is null, or valid, and this value owns one reference.
-struct Namespace(*mut bindings::user_namespace);
-
-// SAFETY: References to a user namespace may be dropped from any thread.
-unsafe impl Send for Namespace {}
-// SAFETY: As above. A shared reference offers no operation.
-unsafe impl Sync for Namespace {}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        if !self.0.is_null() {
-            // SAFETY: By the type invariant this value owns a reference.
-            unsafe { bindings::kdapl_helper_put_user_ns(self.0) };
-        }
-    }
-}
-
-/// Identifier of a user. Processes with equal identifiers share an account.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct UserId(u64);
-
-impl UserId {
-    /// Returns the user of the calling process. Context: process.
-    pub(crate) fn current() -> Self {
-        Self::current_in().0
-    }
-
-    /// Returns the user of the calling process, and the namespace that the number belongs to.
-    fn current_in() -> (Self, Namespace) {
-        let mut namespace = core::ptr::null_mut();
-        // SAFETY: `namespace` is a local variable.
-        let user = unsafe { bindings::kdapl_helper_current_user(&raw mut namespace) };
-        // INVARIANT: The helper returned a counted reference, or null.
-        (Self(user), Namespace(namespace))
     }
 }
 
@@ -166,8 +130,11 @@ impl User {
     }
 
     fn current_of(device: Option<u32>) -> Result<Self> {
-        let (UserId(user), namespace) = UserId::current_in();
-        let key = Key { user, device };
+        let (user, namespace) = UserId::current_in();
+        let key = Key {
+            user: user.to_raw(),
+            device,
+        };
         let account = match Self::find(key) {
             Some(account) => account,
             None => Self::open(key, namespace)?,
@@ -182,7 +149,7 @@ impl User {
 
     /// Returns the identifier of the user.
     pub(crate) fn id(&self) -> UserId {
-        UserId(self.account.key.user)
+        UserId::from_raw(self.account.key.user)
     }
 
     /// Returns an account, if it exists, and counts one more reference.

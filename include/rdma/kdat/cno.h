@@ -66,6 +66,8 @@ DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, u64 mask, DAT_CNO_PARAM *param);
  * @evd: out: EVD that triggered the CNO; DAT_HANDLE_NULL after dat_cno_trigger()
  *
  * Return: DAT_SUCCESS or an error code. DAT_QUEUE_EMPTY if the time-out expires.
+ * DAT_ABORT when the CNO or the IA ends, or when no EVD triggers the CNO any more.
+ * DAT_INTERRUPTED_CALL after a signal.
  */
 DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd);
 /**

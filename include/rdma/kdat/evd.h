@@ -227,8 +227,8 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT *event);
  *
  * On return, no upcall of the EVD is in progress.
  *
- * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if an upcall of the EVD makes the call,
- * or in an interrupt.
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if a thread waits on the EVD, if another
+ * object uses it, if an upcall of the EVD makes the call, or in an interrupt.
  */
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd);
 

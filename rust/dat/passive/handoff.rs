@@ -63,7 +63,9 @@ impl Cr {
                 id = cr.take_id();
                 id.as_ref().map(|_| ()).ok_or(DatError::device())
             })?;
-            id.ok_or(DatError::internal())
+            let id = id.ok_or(DatError::internal())?;
+            id.account_to(target.ia().user().id());
+            Ok(id)
         });
         if let Some(id) = delivered.map_err(refusal)? {
             // The other consumer closes its adapter.

@@ -30,6 +30,7 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
+            Relaxed,
             Release, //
         },
         Arc,
@@ -60,8 +61,8 @@ pub(super) struct Context {
     /// The connect or accept over iWARP.
     #[pin]
     call: CallOut,
-    /// The user that the ID is accounted to.
-    user: UserId,
+    /// The user that the ID is accounted to. Changes only while the ID neither calls nor lingers.
+    user: Atomic<u64>,
     /// List for an ID without an owner.
     lingering: Arc<LingeringIds>,
     /// Whether the ID listens, or did.
@@ -85,7 +86,7 @@ impl Context {
                 asked: Atomic::new(false),
                 over: Atomic::new(false),
                 call <- CallOut::new(),
-                user,
+                user: Atomic::new(user.to_raw()),
                 lingering,
                 listens: Atomic::new(false),
                 port: SetOnce::new(),
@@ -105,7 +106,7 @@ impl Context {
     ///
     /// As for [`LingeringIds::permit_call`].
     pub(super) fn begin_call<T: HeldQp + 'static>(&self, qp: Arc<T>) -> Result {
-        self.call.begin(qp, &self.lingering, self.user)
+        self.call.begin(qp, &self.lingering, self.user())
     }
 
     /// Keeps the charge for the local port until the ID is destroyed. An ID has one port.
@@ -125,7 +126,12 @@ impl Context {
 
     /// Returns the user that the ID is accounted to.
     pub(super) fn user(&self) -> UserId {
-        self.user
+        UserId::from_raw(self.user.load(Relaxed))
+    }
+
+    /// Accounts the ID to another user, to which its request is handed off.
+    pub(super) fn account_to(&self, user: UserId) {
+        self.user.store(user.to_raw(), Relaxed);
     }
 
     /// Returns the list to which the ID goes when its owner drops it.

@@ -115,6 +115,11 @@ pub(crate) struct CmId {
 }
 
 impl CmId {
+    /// Accounts the ID of a request that was not answered to another user.
+    pub(crate) fn account_to(&self, user: UserId) {
+        self.own.context.account_to(user);
+    }
+
     /// Creates an ID for a connect on behalf of a user. Allocates with `flags`. Context: process;
     /// sleeps.
     ///

@@ -161,6 +161,8 @@ static int handoff_to_user(void)
 	TRY(call(&desk, &cr));
 	REFUSED(dat_cr_handoff(cr, ktest_port), DAT_PRIVILEGES_VIOLATION, 0);
 	REFUSED(kdapl_cr_handoff_to_user(cr, ktest_port, 0), DAT_PRIVILEGES_VIOLATION, 0);
+	/* No user has this number. */
+	REFUSED(kdapl_cr_handoff_to_user(cr, ktest_port, U32_MAX), DAT_PRIVILEGES_VIOLATION, 0);
 	REFUSED(kdapl_cr_handoff_to_user(cr, desk.conn_qual, ORDINARY_USER),
 		DAT_PRIVILEGES_VIOLATION, 0);
 	REFUSED(kdapl_cr_handoff_to_user(cr, ktest_port + 1, ORDINARY_USER),

@@ -384,11 +384,9 @@ pub fn run_with(
     context.until("the kernel test is ready", || {
         Ok(running.finished() || loaded.parameter("stage")? == 1)
     })?;
-    let acted = action(&loaded);
-    if acted.is_ok() || running.finished() {
-        running.join()??;
-    }
-    acted.and_then(|()| loaded.unload())
+    action(&loaded)?;
+    running.join()??;
+    loaded.unload()
 }
 
 /// Removes the device when a test of the kernel module is ready for it, and adds it again.

@@ -111,8 +111,9 @@ impl SmallEps {
         let srq = shared.map(|receives| ia.create_srq(&pz, receives, 1)).transpose()?;
         let dtos = ia.create_evd(EvdFlags::DTO, 2 * count as i32)?;
         let connect = ia.create_evd(EvdFlags::CONNECTION, 2 * count as i32)?;
-        let lmr =
-            ia.register(&pz, libkdapl::Buffer::new(16 * count)?, libkdapl::Privileges::ALL)?;
+        let places = count.max(shared.unwrap_or(0) as usize);
+        let memory = libkdapl::Buffer::new(16 * places)?;
+        let lmr = ia.register(&pz, memory, libkdapl::Privileges::ALL)?;
         let attr = EpAttr { max_recv_dtos: 2, max_request_dtos: 2, ..Default::default() };
         let config = EpConfig {
             pz: Some(&pz),

@@ -31,9 +31,9 @@ const RECEIVES: u64 = 8;
 /// Offset of the memory that the consumer in the kernel accesses.
 const OPEN: usize = 32 << 10;
 
-/// One EVD for all events.
-const MERGED: Shape = Shape {
-    merged: true,
+/// An EVD for each kind of event: a send may complete after the answer to it has come.
+const SEPARATE: Shape = Shape {
+    merged: false,
     receives: RECEIVES as u32,
     requests: 16,
     memory: 64 << 10,
@@ -113,6 +113,7 @@ impl Process<'_> {
         if session.gated {
             let last = || Ok(self.bytes(place(MESSAGES - 1)) == [b'C'; LENGTH]);
             self.context.until("the last message is there", last)?;
+            self.context.quiet(&self.end.connect)?;
             self.context.quiet(&self.end.recv)?;
             let pending = match session.accepts {
                 true => EpState::CompletionPending,
@@ -207,7 +208,7 @@ fn run(context: &Context, session: Session) -> Result<()> {
     if context.client.is_iwarp() {
         return skip("over iWARP a process reads no memory of the kernel, and an acceptor does not send first");
     }
-    let process = Process { context, end: End::new(&context.open()?, MERGED)? };
+    let process = Process { context, end: End::new(&context.open()?, SEPARATE)? };
     for number in 0..RECEIVES {
         process.end.receive(place(number), LENGTH, number)?;
     }
