@@ -255,8 +255,6 @@ impl Instance {
         ia.async_evd().set_handler(move |event: Event| {
             if event.is_catastrophic() {
                 watcher.with(|inner| inner.state.lose_device());
-            } else if event.is_overflow() {
-                watcher.with(|inner| inner.state.lose_events());
             }
         })?;
         let listener = match listen {

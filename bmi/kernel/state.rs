@@ -197,12 +197,6 @@ impl State {
         self.settle();
     }
 
-    /// Ends all connections, since events were lost: that of any connection may be among them.
-    pub(crate) fn lose_events(&mut self) {
-        self.home.end_all();
-        self.settle();
-    }
-
     /// Returns whether the device was removed, and no result of a context will come.
     pub(crate) fn expects_nothing(&self, context: u8) -> bool {
         self.home.is_lost && self.posted.get(usize::from(context)) == Some(&0)

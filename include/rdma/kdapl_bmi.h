@@ -15,9 +15,9 @@
  *
  * When the RDMA device is removed, operations in progress fail: with -ENODEV, or -ECONNRESET if the
  * end of a request or of the peer comes first. Posts, bmi_testunexpected(), and bmi_testcontext()
- * for a context without operations return -ENODEV from then on. Unexpected messages that were not
- * taken before are lost with their connections. An instance does not use a device that comes back:
- * close it, and open another one.
+ * for a context without operations return -ENODEV from then on, even if unexpected messages have
+ * arrived that are not processed yet. An instance does not use a device that comes back: close it,
+ * and open another one.
  */
 #ifndef _RDMA_KDAPL_BMI_H
 #define _RDMA_KDAPL_BMI_H

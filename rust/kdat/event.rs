@@ -202,11 +202,6 @@ impl Event {
         )
     }
 
-    /// Returns whether an Event Dispatcher has lost events: DAT_ASYNC_ERROR_EVD_OVERFLOW.
-    pub fn is_overflow(&self) -> bool {
-        matches!(self, Self::Async(bindings::DAT_ASYNC_ERROR_EVD_OVERFLOW, _))
-    }
-
     /// Converts an event that an Event Dispatcher of the adapter has delivered.
     pub(crate) fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
         let data = &event.event_data;

@@ -114,11 +114,6 @@ impl Connections {
         peers.saturating_mul(self.rails)
     }
 
-    /// Returns a rail that has an Endpoint.
-    pub(super) fn any(&self) -> Option<RailId> {
-        self.eps.last().map(|(_, rail)| *rail)
-    }
-
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
         self.eps.len()

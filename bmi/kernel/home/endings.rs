@@ -77,13 +77,6 @@ impl EndsEndpoints for KernelHome {
 }
 
 impl KernelHome {
-    /// Ends all connections.
-    pub(crate) fn end_all(&mut self) {
-        while let Some(rail) = self.connections.any() {
-            self.close_rail(rail, Some(Error::Reset));
-        }
-    }
-
     /// Forgets requests of an Endpoint that was freed, of which no events come any more.
     fn forget_requests(&mut self, rail: RailId) {
         while let Some(request) = self.requests.take_where(|request| request.rail == rail) {

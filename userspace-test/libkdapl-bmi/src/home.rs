@@ -38,11 +38,14 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Length of the event queue. Completions beyond it wait in the device's queue.
+const EVENTS: i32 = 1024;
+
 /// Segments of an RDMA request, also of devices that can have more.
 const SEGMENTS: u32 = 16;
 
 /// Length of the queue for asynchronous errors.
-pub(crate) const ASYNC_EVENTS: i32 = 16;
+const ASYNC_EVENTS: i32 = 16;
 
 /// Result of a request, to be passed to the engine.
 #[derive(Debug)]
@@ -74,14 +77,14 @@ pub(crate) struct Adapter {
 }
 
 impl Adapter {
-    fn open(name: &str, events: u16) -> libkdapl::Result<Self> {
+    fn open(name: &str) -> libkdapl::Result<Self> {
         let ia = Ia::open(name, ASYNC_EVENTS)?;
         let streams = EvdFlags::DTO
             | EvdFlags::CONNECTION
             | EvdFlags::CR
             | EvdFlags::RMR_BIND
             | EvdFlags::SOFTWARE;
-        let evd = ia.create_evd(streams, events.into())?;
+        let evd = ia.create_evd(streams, EVENTS)?;
         // So that a test that finds nothing is no system call. Without it, each is one.
         evd.map_events();
         Ok(Self { pz: ia.create_pz()?, evd, limits: ia.query()?, ia })
@@ -133,7 +136,7 @@ pub(crate) struct DatHome {
 
 impl DatHome {
     pub(crate) fn open(name: &str, options: &Options) -> libkdapl::Result<Self> {
-        let adapter = Adapter::open(name, options.events)?;
+        let adapter = Adapter::open(name)?;
         Ok(Self {
             connections: Connections::new(options),
             endings: endings::queue(options.rails),

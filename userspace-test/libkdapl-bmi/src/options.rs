@@ -33,9 +33,6 @@ pub struct Options {
     pub pull: bool,
     /// Receives of the shared receive queue.
     pub shared_receives: u32,
-    /// Length of the event queue. Completions beyond it wait in the device's queue. If so many
-    /// connections begin or end at once that it loses an event of one, all of them are ended.
-    pub events: u16,
     /// Time without a message after which a peer is asked for one, and as much again after which
     /// it is given up.
     pub silence: Duration,
@@ -56,7 +53,6 @@ impl Default for Options {
             stripe_from: 256 * 1024,
             pull: true,
             shared_receives: 1024,
-            events: 1024,
             silence: Duration::from_secs(15),
             patience: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(30),

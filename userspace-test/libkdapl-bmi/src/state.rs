@@ -7,7 +7,7 @@ use crate::bmi::engine::{
 };
 use crate::context::Completion;
 use crate::error::{Failure, Result};
-use crate::home::{DatHome, EpTask, Parts, Report, ASYNC_EVENTS};
+use crate::home::{DatHome, EpTask, Parts, Report};
 use crate::options::{milliseconds, Options};
 use crate::wait::UNEXPECTED_PLACE;
 use libkdapl::{AsyncEvent, Event};
@@ -220,19 +220,10 @@ impl State {
     /// Takes the asynchronous events. Most concern an Endpoint whose connection reports its end,
     /// too.
     fn take_async_events(&mut self) {
-        let mut taken = 0;
-        let mut are_lost = false;
         while let Ok((event, _)) = self.home.adapter.ia.async_evd().dequeue() {
-            taken += 1;
-            match event {
-                Event::Async { event: AsyncEvent::IaCatastrophic, .. } => self.home.lose_device(),
-                Event::Async { event: AsyncEvent::EvdOverflow, .. } => are_lost = true,
-                _ => {}
+            if matches!(event, Event::Async { event: AsyncEvent::IaCatastrophic, .. }) {
+                self.home.lose_device();
             }
-        }
-        // A full queue may have lost the report of an overflow.
-        if are_lost || taken >= ASYNC_EVENTS {
-            self.home.end_all();
         }
     }
 

@@ -69,11 +69,6 @@ impl Connections {
         self.by_ep.get(&ep).map(|connection| (connection.rail, &connection.ep))
     }
 
-    /// Returns all rails.
-    pub(super) fn rails(&self) -> Vec<RailId> {
-        self.by_rail.keys().copied().collect()
-    }
-
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
         self.by_ep.len()

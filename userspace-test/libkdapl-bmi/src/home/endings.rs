@@ -56,13 +56,6 @@ impl EndsEndpoints for DatHome {
 }
 
 impl DatHome {
-    /// Ends all connections, since events were lost: that of any connection may be among them.
-    pub(crate) fn end_all(&mut self) {
-        for rail in self.connections.rails() {
-            self.close_rail(rail, Some(Error::Reset));
-        }
-    }
-
     /// Frees the Endpoint of a rail, if it has one, at once: it was never connected.
     pub(super) fn free_unconnected(&mut self, rail: RailId) {
         if let Some(ep) = self.take_ep(rail) {
