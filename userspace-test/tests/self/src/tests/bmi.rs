@@ -84,6 +84,15 @@ impl Side {
         same("bytes of the message", completion.length, length as u64)
     }
 
+    /// Waits for the result of an answer. The client ends as soon as it has the last one, which it
+    /// compares: the end of one connection may then come before the completion on another.
+    pub fn answered(&self, send: Op, length: usize, is_last: bool) -> Result<()> {
+        match is_last {
+            true => self.result(send).map(drop),
+            false => self.done(send, length),
+        }
+    }
+
     /// Checks that an operation fails.
     pub fn failed(&self, op: Op, failure: Failure) -> Result<()> {
         same("result", self.result(op)?.result, Err(failure))

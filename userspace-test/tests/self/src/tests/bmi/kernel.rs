@@ -211,11 +211,11 @@ fn serve(side: &Side) -> Result<u32> {
     let word = |at: usize| message.bytes()[at..at + 4].try_into().map(u32::from_le_bytes);
     let (length, rounds) = (word(0)? as usize, word(4)?);
     let memory = side.bmi.alloc(length)?;
-    for _ in 0..rounds {
+    for round in 0..rounds {
         let receive = side.context.receive(&message.peer, TO_SERVER, &[memory.whole()], 0)?;
         side.done(receive, length)?;
         let send = side.context.send(&message.peer, TO_CLIENT, &[memory.whole()], 0)?;
-        side.done(send, length)?;
+        side.answered(send, length, round + 1 == rounds)?;
     }
     Ok(rounds)
 }

@@ -98,7 +98,7 @@ fn serve(context: &Context, side: &Side, before: u64, count: u64) -> Result<()> 
             has_connections(context, before, count)?;
         }
         let send = side.context.send(&message.peer, TO_CLIENT, &[memory.whole()], 0)?;
-        side.done(send, length)?;
+        side.answered(send, length, round + 1 == rounds)?;
     }
     Ok(())
 }
