@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Consumers in the kernel in another network namespace than the first.
 
-use super::kernel::{run, Loaded};
+use super::kernel::{device, run, Loaded};
 use super::tests;
 use crate::context::Context;
 use crate::hosts::inside;
@@ -68,6 +68,8 @@ fn exists() -> bool {
 }
 
 fn other_namespace(context: &Context) -> Result<()> {
+    // The test makes both namespaces itself.
+    let _ = device(context)?;
     let driver = if context.client.is_iwarp() { "siw" } else { "rxe" };
     let _scene = Scene::new(driver)?;
     let namespace = File::open(format!("/run/netns/{NAMESPACE}"))?;
