@@ -40,7 +40,10 @@ static void answer(struct side *side)
 
 static void completed(struct side *side, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
-	if (!atomic_read(&side->established) || atomic_read(&side->over))
+	/* An EP that is disconnected already takes DTOs, and flushes them after DISCONNECTED. */
+	const bool is_late = atomic_read(&side->over) && dto->status != DAT_DTO_ERR_FLUSHED;
+
+	if (!atomic_read(&side->established) || is_late)
 		atomic_inc(&side->disordered);
 	if (dto->status == DAT_DTO_ERR_FLUSHED)
 		atomic_inc(&side->flushed);
