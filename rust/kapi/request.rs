@@ -19,10 +19,7 @@ use crate::{
         passive::Cr,
         prelude::*, //
     },
-    model::{
-        ep::ReadyGate,
-        handle::KernelHandle, //
-    },
+    model::handle::KernelHandle,
     sys::thread::user_of, //
 };
 use kdapl_bindings as bindings;
@@ -36,15 +33,12 @@ fn data_of(size: i32, data: &Data, limit: u32) -> DatResult<PrivateData> {
     Ok(copy)
 }
 
-/// Accepts a request.
-fn accept(
-    cr: KernelHandle,
-    ep: KernelHandle,
-    gate: ReadyGate,
-    size: i32,
-    data: &Data,
-) -> DatResult {
+/// Accepts a request. `flags` may have the ready gate's only.
+fn accept(cr: KernelHandle, ep: KernelHandle, flags: u32, size: i32, data: &Data) -> DatResult {
     let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
+    let (0, gate) = split_gate(flags) else {
+        return Err(DatError::Invalid(Arg::Flags));
+    };
     let (_, limit, _) = adapter.ia.attr().max_private_data;
     let data = data_of(size, data, limit)?;
     adapter.ia.accept(cr, adapter.inner(ep), gate, &data)
@@ -74,7 +68,7 @@ export! {
         private_data_size: i32,
         private_data: Data,
     ) {
-        accept(cr, ep, ReadyGate::Open, private_data_size, &private_data)
+        accept(cr, ep, 0, private_data_size, &private_data)
     }
 
     /// `kdapl_cr_accept`.
@@ -85,11 +79,7 @@ export! {
         private_data: Data,
         flags: u32,
     ) {
-        Adapter::of_object::<Cr>(cr)?;
-        let (0, gate) = split_gate(flags) else {
-            return Err(DatError::Invalid(Arg::Flags));
-        };
-        accept(cr, ep, gate, private_data_size, &private_data)
+        accept(cr, ep, flags, private_data_size, &private_data)
     }
 
     /// `dat_cr_reject`.

@@ -245,7 +245,5 @@ fn copy_in(from: UserPtr, bytes: &mut [u8]) -> Result {
 /// Copies `bytes.len()` bytes from the user address that a message contains.
 pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {
     let address = usize::try_from(from).map_err(|_| EFAULT)?;
-    UserSlice::new(UserPtr::from_addr(address), bytes.len())
-        .reader()
-        .read_slice(bytes)
+    copy_in(UserPtr::from_addr(address), bytes)
 }

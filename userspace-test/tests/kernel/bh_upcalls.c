@@ -7,7 +7,6 @@
 #include "ktest.h"
 
 #define EVENTS	4000
-#define THREADS	4
 #define BUDGET	8
 /* Events on each EVD of the test of the budget: twelve runs, and one of four events. */
 #define QUEUED	(12 * BUDGET + 4)
@@ -16,7 +15,7 @@
 static struct {
 	atomic_t calls, running, strange, outside, ended;
 	u8 times[EVENTS];
-	int last[THREADS];
+	int last[POSTERS];
 	/* The EVD of each upcall, in their order. */
 	u8 order[2 * QUEUED];
 	/* Codes of calls that an upcall must not make. */
@@ -52,12 +51,12 @@ static void account(const DAT_EVENT *event)
 	unsigned long number = number_of(event);
 
 	if (event->event_number != DAT_SOFTWARE_EVENT || event->evd_handle != evd ||
-	    number >= EVENTS || (int)number <= seen.last[number % THREADS]) {
+	    number >= EVENTS || (int)number <= seen.last[number % POSTERS]) {
 		atomic_inc(&seen.strange);
 		return;
 	}
 	WRITE_ONCE(seen.times[number], seen.times[number] + 1);
-	seen.last[number % THREADS] = number;
+	seen.last[number % POSTERS] = number;
 }
 
 static void happened(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -90,29 +89,12 @@ static int begin(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, DAT_UPCALL_FUNC funct
 	return 0;
 }
 
-/* Posts the numbers of one thread in order. */
-static int post_many(unsigned int thread)
-{
-	unsigned long number;
-
-	for (number = thread; number < EVENTS; number += THREADS)
-		TRY(post_surely(evd, number));
-	return 0;
-}
-
 /* Posts all numbers from several threads, and waits until each was taken once. */
 static int storm(void)
 {
-	struct ktest_thread threads[THREADS];
 	unsigned int number;
-	int error = 0;
 
-	for (number = 0; number < THREADS; number++)
-		error = ktest_start(&threads[number], post_many, number) ?: error;
-	for (number = 0; number < THREADS; number++)
-		error = ktest_join(&threads[number]) ?: error;
-	if (error)
-		return error;
+	TRY(post_from_threads(evd, EVENTS));
 	for (number = 0; number < EVENTS; number++)
 		UNTIL(READ_ONCE(seen.times[number]) == 1);
 	UNTIL(!atomic_read(&seen.running));

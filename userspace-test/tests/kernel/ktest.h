@@ -155,6 +155,9 @@ DAT_RETURN post_number(DAT_EVD_HANDLE evd, unsigned long number);
 unsigned long number_of(const DAT_EVENT *event);
 /* Posts a software event, and repeats it while the EVD is full. */
 int post_surely(DAT_EVD_HANDLE evd, unsigned long number);
+/* Posts the numbers below @count by several threads. Each posts every POSTERS-th one, in order. */
+#define POSTERS	4
+int post_from_threads(DAT_EVD_HANDLE evd, unsigned int count);
 /* Creates an EVD for software events. */
 int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *upcall,
 	     DAT_EVD_HANDLE *evd);

@@ -30,6 +30,35 @@ int post_surely(DAT_EVD_HANDLE evd, unsigned long number)
 	return 0;
 }
 
+static struct {
+	DAT_EVD_HANDLE evd;
+	unsigned int count;
+} posted;
+
+static int post_every(unsigned int first)
+{
+	unsigned long number;
+
+	for (number = first; number < posted.count; number += POSTERS)
+		TRY(post_surely(posted.evd, number));
+	return 0;
+}
+
+int post_from_threads(DAT_EVD_HANDLE evd, unsigned int count)
+{
+	struct ktest_thread threads[POSTERS];
+	unsigned int number;
+	int error = 0;
+
+	posted.evd = evd;
+	posted.count = count;
+	for (number = 0; number < POSTERS; number++)
+		error = ktest_start(&threads[number], post_every, number) ?: error;
+	for (number = 0; number < POSTERS; number++)
+		error = ktest_join(&threads[number]) ?: error;
+	return error;
+}
+
 int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *upcall,
 	     DAT_EVD_HANDLE *evd)
 {

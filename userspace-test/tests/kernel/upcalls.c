@@ -5,7 +5,6 @@
 #include "ktest.h"
 
 #define EVENTS	4000
-#define THREADS	4
 
 /* Observations of a test's upcalls. */
 static struct {
@@ -13,7 +12,7 @@ static struct {
 	/* Number of upcalls of each event. */
 	u8 times[EVENTS];
 	/* Last event of each posting thread. `overtaken` is set if their order was wrong. */
-	int last[THREADS];
+	int last[POSTERS];
 	bool overtaken;
 	/* The upcall waits for this completion if it is set. */
 	struct completion *hold;
@@ -56,9 +55,9 @@ static void account(const DAT_EVENT *event)
 	}
 	/* Upcalls may run at the same time, and a test reads the counts meanwhile. */
 	WRITE_ONCE(seen.times[number], READ_ONCE(seen.times[number]) + 1);
-	if ((int)number <= READ_ONCE(seen.last[number % THREADS]))
+	if ((int)number <= READ_ONCE(seen.last[number % POSTERS]))
 		WRITE_ONCE(seen.overtaken, true);
-	WRITE_ONCE(seen.last[number % THREADS], number);
+	WRITE_ONCE(seen.last[number % POSTERS], number);
 }
 
 static void happened(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -82,29 +81,6 @@ static int begin(DAT_COUNT qlen, DAT_UPCALL_POLICY policy)
 	return make_evd(qlen, policy, &upcall, &evd);
 }
 
-/* Posts the numbers of one thread in order. */
-static int post_many(unsigned int thread)
-{
-	unsigned long number;
-
-	for (number = thread; number < EVENTS; number += THREADS)
-		TRY(post_surely(evd, number));
-	return 0;
-}
-
-static int storm(void)
-{
-	struct ktest_thread threads[THREADS];
-	unsigned int number;
-	int error = 0;
-
-	for (number = 0; number < THREADS; number++)
-		error = ktest_start(&threads[number], post_many, number) ?: error;
-	for (number = 0; number < THREADS; number++)
-		error = ktest_join(&threads[number]) ?: error;
-	return error;
-}
-
 static int each_once(void)
 {
 	unsigned int number;
@@ -119,7 +95,7 @@ static int each_once(void)
 static int upcall_single_instance(void)
 {
 	TRY(begin(256, DAT_UPCALL_SINGLE_INSTANCE));
-	TRY(storm());
+	TRY(post_from_threads(evd, EVENTS));
 	UNTIL(calls() >= EVENTS);
 	TRY(each_once());
 	SAME(atomic_read(&seen.most), 1);
@@ -143,7 +119,7 @@ static int upcall_many(void)
 	complete_all(&hold);
 	UNTIL(calls() == 3);
 	memset(seen.times, 0, sizeof(seen.times));
-	TRY(storm());
+	TRY(post_from_threads(evd, EVENTS));
 	UNTIL(calls() >= EVENTS + 3);
 	return each_once();
 }
@@ -190,7 +166,7 @@ static int upcall_notify(void)
 	SAME(number_of(&event), 1);
 	REFUSED(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY, 0);
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_NOTIFY, &taker, DAT_UPCALL_INVOC_NEW));
-	TRY(storm());
+	TRY(post_from_threads(evd, EVENTS));
 	UNTIL(accounted() >= EVENTS);
 	TRY(each_once());
 	SAME(atomic_read(&seen.most), 1);
