@@ -23,6 +23,8 @@ struct desk {
 	DAT_PSP_HANDLE psp;
 	/* The latest client. */
 	DAT_EP_HANDLE ep;
+	/* The clients' sends: a send may complete after the answer to it. */
+	DAT_EVD_HANDLE sends;
 };
 
 static int desk_make(struct desk *desk)
@@ -30,6 +32,7 @@ static int desk_make(struct desk *desk)
 	TRY(pair_make(&desk->pair));
 	OK(dat_psp_create_any(ia, &desk->conn_qual, desk->pair.connection[1],
 			      DAT_PSP_CONSUMER_FLAG, &desk->psp));
+	OK(dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &desk->sends));
 	return 0;
 }
 
@@ -58,7 +61,7 @@ static int call(struct desk *desk, DAT_CR_HANDLE *cr)
 	const struct pair *pair = &desk->pair;
 	const DAT_LMR_TRIPLET place = pair_place(pair, 0, ANSWER);
 
-	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL,
+	OK(dat_ep_create(ia, pz, pair->dto[0], desk->sends, pair->connection[0], NULL,
 			 &desk->ep));
 	OK(dat_ep_post_recv(desk->ep, 1, &place, cookie(3), DAT_COMPLETION_DEFAULT_FLAG));
 	OK(dat_ep_connect(desk->ep, ia_attr.ia_address_ptr, desk->conn_qual, PATIENCE_US,
@@ -77,7 +80,7 @@ static int ask(const struct desk *desk)
 	TRY(next_event(pair->connection[0], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
 	memset(pair->memory, 0, ANSWER);
 	OK(dat_ep_post_send(desk->ep, 1, &place, cookie(4), DAT_COMPLETION_DEFAULT_FLAG));
-	return next_dto(pair->dto[0], DAT_DTO_SEND, 4, QUESTION);
+	return next_dto(desk->sends, DAT_DTO_SEND, 4, QUESTION);
 }
 
 /* The client gets the answer. */
