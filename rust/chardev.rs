@@ -8,3 +8,4 @@
 mod client;
 pub(crate) mod fops;
 mod ioctl;
+mod promises;

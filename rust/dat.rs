@@ -40,6 +40,8 @@
 //! | lock | kind | protects |
 //! |---|---|---|
 //! | `Pending::work` | mutex | the wait of a command of io_uring, also while it runs |
+//! | `Promises::promised` | mutex | promises to post mapped DTOs, also while they are kept |
+//! | `SharedRing::ring` | mutex | the DTOs that a process maps, also while they are posted |
 //! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Lmr::backing` | mutex | the memory region of an LMR, also while it is looked for in DTOs |
 //! | `FastLmr::dropped` | mutex | resources of an LMR that requests register, during their drop |

@@ -58,6 +58,7 @@ pub(crate) mod footprint;
 pub(crate) mod handle;
 pub(crate) mod held_receives;
 pub(crate) mod keepalive;
+pub(crate) mod mapped_posts;
 pub(crate) mod mapped_ring;
 pub(crate) mod operation;
 pub(crate) mod pieces;

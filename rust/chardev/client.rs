@@ -2,9 +2,12 @@
 
 //! State of an open file: one Interface Adapter (IA).
 
+use super::promises::Promises;
 use crate::{
     dat::{
         base::Until,
+        ep::Ep,
+        evd::Evd,
         ia::{
             Ia,
             Opener,
@@ -24,7 +27,8 @@ use crate::{
 };
 use kdapl_bindings::{
     KDAPL_MAP_AREA_SHIFT as MAP_AREA_SHIFT,
-    KDAPL_MAP_EVD_SHIFT as MAP_EVD_SHIFT, //
+    KDAPL_MAP_EVD_SHIFT as MAP_EVD_SHIFT,
+    KDAPL_MAP_IS_EP as MAP_IS_EP, //
 };
 use kernel::{
     impl_has_work,
@@ -46,6 +50,8 @@ pub(super) struct Client {
     ia: Mutex<Option<Arc<Ia>>>,
     /// Commands of io_uring that wait.
     commands: Arc<Registry>,
+    /// Promises to post the DTOs that processes map.
+    promises: Arc<Promises>,
     #[pin]
     release: Work<Client>,
 }
@@ -70,10 +76,11 @@ impl Client {
     ///
     /// `ENOMEM`.
     pub(super) fn new() -> Result<impl PinInit<Self>> {
-        let commands = Registry::new()?;
+        let (commands, promises) = (Registry::new()?, Promises::new()?);
         Ok(pin_init!(Self {
             ia <- new_mutex!(None, "Client::ia"),
             commands,
+            promises,
             release <- new_work!("Client::release"),
         }))
     }
@@ -88,6 +95,7 @@ impl Client {
     ///
     /// Context: process; sleeps.
     pub(super) fn release(this: Arc<Self>) {
+        this.promises.end();
         let ia = this.ia.lock().clone();
         if !is_kernel_thread() && ia.is_none_or(|ia| ia.is_of_calling_user()) {
             return this.close_released();
@@ -106,6 +114,11 @@ impl Client {
     /// Returns the commands of io_uring that wait.
     pub(super) fn commands(&self) -> &Arc<Registry> {
         &self.commands
+    }
+
+    /// Returns the promises to post mapped DTOs.
+    pub(super) fn promises(&self) -> &Arc<Promises> {
+        &self.promises
     }
 
     /// Returns the IA of the file.
@@ -142,29 +155,38 @@ impl Client {
         DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleIa)
     }
 
-    /// Maps an area of an EVD's events into a process. `page` is the offset in the file, in pages,
-    /// which [`KDAPL_MAP_OFFSET`](kdapl_bindings) composes.
+    /// Maps an area of an EVD's events or of an Endpoint's posts into a process. `page` is the
+    /// offset in the file, in pages, which [`KDAPL_MAP_OFFSET`](kdapl_bindings) or
+    /// `KDAPL_MAP_POSTS_OFFSET` composes.
     ///
     /// # Errors
     ///
-    /// `ENXIO` if the offset names no EVD of the file's IA; as for `Evd::map`.
+    /// `ENXIO` if the offset names no such object of the file's IA; as for `Evd::map` and
+    /// `Ep::map_posts`.
     pub(super) fn map(&self, page: usize, vma: &VmaNew) -> Result {
         let offset = u64::try_from(page)
             .ok()
             .and_then(|page| page.checked_mul(PAGE_SIZE as u64))
             .ok_or(ENXIO)?;
-        let area = match (offset >> MAP_AREA_SHIFT) & 1 {
-            0 => Area::Events,
-            _ => Area::Index,
-        };
         if offset % (1 << MAP_AREA_SHIFT) != 0 {
             return Err(ENXIO);
         }
-        let evd = self
-            .ia()
-            .ok()
-            .and_then(|ia| ia.evd_at(offset >> MAP_EVD_SHIFT));
-        evd.ok_or(ENXIO)?.map(area, vma)
+        let ia = self.ia().map_err(|_| ENXIO)?;
+        let is_second = (offset >> MAP_AREA_SHIFT) & 1 != 0;
+        if offset & MAP_IS_EP == 0 {
+            let area = if is_second { Area::Index } else { Area::Events };
+            let evd = ia.get_by_low_bits::<Evd>(offset >> MAP_EVD_SHIFT);
+            evd.ok_or(ENXIO)?.map(area, vma)
+        } else {
+            let area = if is_second {
+                Area::Posts
+            } else {
+                Area::Promise
+            };
+            let low_bits = (offset & !MAP_IS_EP) >> MAP_EVD_SHIFT;
+            let ep = ia.get_by_low_bits::<Ep>(low_bits);
+            ep.ok_or(ENXIO)?.map_posts(area, vma)
+        }
     }
 
     /// Opens the IA of the file.

@@ -230,6 +230,9 @@ const FOR_AGENT: u32 = bindings::KDAPL_FLAG_AGENT;
 /// Flag that closes the ready gate of a connection.
 const GATED: u32 = bindings::KDAPL_FLAG_READY_GATE;
 
+/// Flag that asks for a promise to post mapped DTOs.
+const PROMISE: u32 = bindings::KDAPL_FLAG_PROMISE;
+
 /// Returns the ready gate that a call requests.
 fn ready_gate(header: &bindings::kdapl_hdr) -> ReadyGate {
     if header.flags & GATED == 0 {
@@ -294,12 +297,14 @@ macro_rules! table {
     (@order $order:ident) => { order::$order };
 }
 
-/// Dispatches a request by its number. The size of the message may differ from the kernel's.
+/// Dispatches a request by its number. The size of the message may differ from the kernel's. The
+/// DTOs that the process has mapped precede it.
 ///
 /// # Errors
 ///
 /// `ENOTTY` for an unknown number; otherwise those of copying and validating the message.
 pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
+    client.promises().keep();
     table! { number, (argument, size), client;
         kdapl_ioctl_KDAPL_IOC_DEVICE_GET => ia::device_get,
         kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open as dat_ia_openv,
@@ -342,8 +347,8 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
         kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent as dat_cno_modify_agent,
         kdapl_ioctl_KDAPL_IOC_CNO_FD => cno::fd,
-        kdapl_ioctl_KDAPL_IOC_EP_POST => dto::post as kdapl_ep_post,
-        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit [ABSOLUTE] as kdapl_ep_submit,
+        kdapl_ioctl_KDAPL_IOC_EP_POST => dto::post [PROMISE] as kdapl_ep_post,
+        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit [ABSOLUTE, PROMISE] as kdapl_ep_submit,
         kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create as dat_ep_create,
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,
         kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query as dat_ep_query,

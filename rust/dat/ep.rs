@@ -80,6 +80,7 @@ use self::{
     data::{
         receive_slots,
         Kept,
+        LazyRing,
         Named,
         Plan,
         Preposted,

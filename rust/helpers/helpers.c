@@ -9,6 +9,7 @@
 /* Uses the checks of dma.c. */
 #include "dma_pages.c"
 #include "lock.c"
+#include "mapped_posts.c"
 #include "memcg.c"
 #include "module.c"
 #include "net.c"

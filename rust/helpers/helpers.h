@@ -72,6 +72,9 @@ void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head,
 void kdapl_helper_make_stream(struct file *file);
 bool kdapl_helper_iocb_may_wait(const struct kiocb *iocb);
 
+/* mapped_posts.c */
+u32 kdapl_helper_mapped_post_delay_us(void);
+
 /* memcg.c */
 struct mem_cgroup *kdapl_helper_get_current_memcg(void);
 void kdapl_helper_put_memcg(struct mem_cgroup *memcg);

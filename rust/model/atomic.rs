@@ -48,6 +48,19 @@ mod cell {
     pub(super) type Bool = super::host::AtomicBool;
 }
 
+/// Orders all earlier accesses before all later ones.
+// As `smp_mb()`, whose arguments differ between versions of the kernel crate.
+#[cfg(not(kdapl_host))]
+pub(crate) fn full_barrier() {
+    cell::U32::new(0).xchg(0, Full);
+}
+
+/// Orders all earlier accesses before all later ones.
+#[cfg(kdapl_host)]
+pub(crate) fn full_barrier() {
+    host::fence(Full);
+}
+
 /// An index that one thread advances and another one reads, or a counter.
 #[repr(transparent)]
 pub(crate) struct AtomicU32(cell::U32);

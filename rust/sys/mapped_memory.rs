@@ -13,6 +13,11 @@ use crate::model::{
         AtomicU64, //
     },
     footprint::allocation,
+    mapped_posts::{
+        PostMemory,
+        PostWords,
+        DTO_WORDS, //
+    },
     mapped_ring::{
         self,
         SharedMemory,
@@ -47,6 +52,19 @@ pub(crate) enum Area {
     Events,
     /// `struct kdapl_mapped_index`. The process writes it.
     Index,
+    /// `struct kdapl_mapped_promise`. The process reads it.
+    Promise,
+    /// `struct kdapl_mapped_posts` in the first page, and the DTOs in the second. The process
+    /// writes them.
+    Posts,
+}
+
+/// Returns the time in nanoseconds that a mapped DTO waits for a call; `None` if DTOs are posted by
+/// calls only.
+pub(crate) fn post_delay_ns() -> Option<i64> {
+    // SAFETY: The helper only reads a parameter of the module.
+    let delay = unsafe { bindings::kdapl_helper_mapped_post_delay_us() };
+    (delay != 0).then(|| i64::from(delay).saturating_mul(1_000))
 }
 
 /// A zeroed page, and its address in the kernel's mapping of all memory.
@@ -91,9 +109,12 @@ impl SharedPage {
 
 /// Pages of a ring, and the user's charge for them. Each mapping has a reference.
 struct MappedPages {
-    ring: SharedPage,
-    events: SharedPage,
-    index: SharedPage,
+    /// Words that the kernel writes, and the process reads.
+    kernel: SharedPage,
+    /// Words that the process writes.
+    process: SharedPage,
+    /// Events or DTOs.
+    records: SharedPage,
     _charge: FixedCharge,
 }
 
@@ -102,9 +123,10 @@ unsafe impl Send for MappedPages {}
 // SAFETY: As above.
 unsafe impl Sync for MappedPages {}
 
-/// Memory of a [mapped ring](crate::model::mapped_ring). The kernel does not use it after the drop.
-/// But a process that has mapped it keeps the pages, and its user the charge for them, until the
-/// last mapping ends.
+/// Memory of a ring of [events](crate::model::mapped_ring) or
+/// [DTOs](crate::model::mapped_posts). The kernel does not use it after the drop. But a process that
+/// has mapped it keeps the pages, and its user the charge for them, until the last mapping ends.
+#[derive(Clone)]
 pub(crate) struct MappedMemory(Arc<MappedPages>);
 
 impl MappedMemory {
@@ -119,19 +141,27 @@ impl MappedMemory {
         let charge = user.hold(Item::ModuleMemory, allocation(PAGE_SIZE).saturating_mul(3));
         let pages = MappedPages {
             _charge: charge.map_err(|_| ENOMEM)?,
-            ring: SharedPage::new()?,
-            events: SharedPage::new()?,
-            index: SharedPage::new()?,
+            kernel: SharedPage::new()?,
+            process: SharedPage::new()?,
+            records: SharedPage::new()?,
         };
         Ok(Self(Arc::new(pages, GFP_KERNEL_ACCOUNT)?))
     }
 
-    /// Writes the number and the size of the slots, for the process.
-    pub(crate) fn publish_slots(&self, slots: u32) {
+    /// Writes the number and the size of the slots for events, for the process.
+    pub(crate) fn publish_event_slots(&self, slots: u32) {
         let event_size = size_of::<bindings::kdapl_event>();
-        let words = &self.0.ring;
+        let words = &self.0.kernel;
         words.word(EVENT_SIZE).store_release(event_size as u32);
         words.word(SLOTS).store_release(slots);
+    }
+
+    /// Writes the number and the size of the slots for DTOs, for the process.
+    pub(crate) fn publish_dto_slots(&self, slots: u32) {
+        let dto_size = size_of::<bindings::kdapl_mapped_dto>();
+        let words = &self.0.kernel;
+        words.word(DTO_SIZE).store_release(dto_size as u32);
+        words.word(DTO_SLOTS).store_release(slots);
     }
 
     /// Maps an area into a process.
@@ -139,11 +169,13 @@ impl MappedMemory {
     /// # Errors
     ///
     /// `EINVAL` for another length than that of the area, or a private mapping; `EACCES` to write
-    /// events, or to execute; `ENOMEM`.
+    /// an area that the process only reads, or to execute; `ENOMEM`.
     pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
         let (pages, count) = match area {
-            Area::Events => ([&self.0.ring, &self.0.events], 2),
-            Area::Index => ([&self.0.index, &self.0.index], 1),
+            Area::Events => ([&self.0.kernel, &self.0.records], 2),
+            Area::Posts => ([&self.0.process, &self.0.records], 2),
+            Area::Promise => ([&self.0.kernel, &self.0.kernel], 1),
+            Area::Index => ([&self.0.process, &self.0.process], 1),
         };
         if vma.flags() & SHARED == 0 || vma.end().wrapping_sub(vma.start()) != count * PAGE_SIZE {
             return Err(EINVAL);
@@ -210,33 +242,55 @@ unsafe extern "C" fn close(vma: *mut bindings::vm_area_struct) {
 fn forbid(area: Area, vma: &VmaNew) -> Result {
     vma.try_clear_mayexec().map_err(|_| EACCES)?;
     match area {
-        Area::Events => vma.try_clear_maywrite().map_err(|_| EACCES),
-        Area::Index => Ok(()),
+        Area::Events | Area::Promise => vma.try_clear_maywrite().map_err(|_| EACCES),
+        Area::Index | Area::Posts => Ok(()),
     }
 }
 
-/// Fields of `struct kdapl_mapped_ring`, in words of 32 bits.
-const TAIL: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, tail) / 4;
-const FLAGS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, flags) / 4;
-const SLOTS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, slots) / 4;
-const EMPTY: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, empty) / 4;
-const EVENT_SIZE: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, event_size) / 4;
+/// Returns the number of the word of 32 bits that a field is.
+macro_rules! word {
+    ($message:ident, $field:ident) => {
+        core::mem::offset_of!(bindings::$message, $field) / size_of::<u32>()
+    };
+}
 
-/// Field of `struct kdapl_mapped_index`, in words of 32 bits.
-const HEAD: usize = core::mem::offset_of!(bindings::kdapl_mapped_index, head) / 4;
+const TAIL: usize = word!(kdapl_mapped_ring, tail);
+const FLAGS: usize = word!(kdapl_mapped_ring, flags);
+const SLOTS: usize = word!(kdapl_mapped_ring, slots);
+const EMPTY: usize = word!(kdapl_mapped_ring, empty);
+const EVENT_SIZE: usize = word!(kdapl_mapped_ring, event_size);
+const HEAD: usize = word!(kdapl_mapped_index, head);
+
+const PROMISE: usize = word!(kdapl_mapped_promise, promise);
+const DTO_SLOTS: usize = word!(kdapl_mapped_promise, slots);
+const DTO_SIZE: usize = word!(kdapl_mapped_promise, dto_size);
+const ROOM: usize = word!(kdapl_mapped_promise, room);
+const POSTS_TAIL: usize = word!(kdapl_mapped_posts, tail);
 
 // The ring writes these values of `empty` and `flags`.
 const _: () = assert!(mapped_ring::EMPTY == bindings::KDAPL_MAPPED_EMPTY);
 const _: () = assert!(true as u32 == bindings::KDAPL_MAPPED_CALLS_ONLY);
+const _: () = assert!(size_of::<bindings::kdapl_mapped_dto>() == DTO_WORDS * size_of::<u64>());
 
 impl SharedMemory for MappedMemory {
     fn words(&self) -> SharedWords<'_> {
         SharedWords {
-            head: self.0.index.word(HEAD),
-            tail: self.0.ring.word(TAIL),
-            calls_only: self.0.ring.word(FLAGS),
-            empty: self.0.ring.word(EMPTY),
-            records: self.0.events.long_words(),
+            head: self.0.process.word(HEAD),
+            tail: self.0.kernel.word(TAIL),
+            calls_only: self.0.kernel.word(FLAGS),
+            empty: self.0.kernel.word(EMPTY),
+            records: self.0.records.long_words(),
+        }
+    }
+}
+
+impl PostMemory for MappedMemory {
+    fn words(&self) -> PostWords<'_> {
+        PostWords {
+            tail: self.0.process.word(POSTS_TAIL),
+            promise: self.0.kernel.word(PROMISE),
+            room: self.0.kernel.word(ROOM),
+            dtos: self.0.records.long_words(),
         }
     }
 }

@@ -52,6 +52,7 @@
 #include <rdma/kdapl/ep.h>
 #include <rdma/kdapl/connect.h>
 #include <rdma/kdapl/dto.h>
+#include <rdma/kdapl/mapped_posts.h>
 #include <rdma/kdapl/service.h>
 #include <rdma/kdapl/cr.h>
 #include <rdma/kdapl/lmr.h>

@@ -12,7 +12,8 @@ use super::{
     },
     zero,
     CallFailure,
-    CallResult, //
+    CallResult,
+    PROMISE, //
 };
 use crate::{
     chardev::client::Client,
@@ -44,7 +45,33 @@ use kdapl_bindings as uapi;
 pub(super) const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
-    post_one(&*ep::find(client, message.handle)?, &message.dto)
+    let ep = ep::find(client, message.handle)?;
+    if message.dto.operation == uapi::KDAPL_DTO_RECEIVE {
+        // It takes no room of a promise.
+        post_one(&ep, &message.dto)?;
+    } else {
+        posts_without_promise(&ep, || post_one(&ep, &message.dto))?;
+    }
+    note_request(client, &ep, &message.hdr);
+    Ok(())
+}
+
+/// Makes a call that takes slots for requests of an Endpoint, and so room of a promise. The promise
+/// is withdrawn before the call, and again after it: another thread may have got one meanwhile.
+#[inline(always)]
+pub(super) fn posts_without_promise<T>(ep: &Arc<Ep>, call: impl FnOnce() -> T) -> T {
+    ep.post_mapped();
+    let result = call();
+    ep.post_mapped();
+    result
+}
+
+/// Notes a request for a promise.
+#[inline(always)]
+fn note_request(client: &Client, ep: &Arc<Ep>, header: &uapi::kdapl_hdr) {
+    if header.flags & PROMISE != 0 {
+        client.promises().request(ep);
+    }
 }
 
 /// Returns the operation of a DTO.
@@ -202,7 +229,8 @@ pub(super) fn begin_submit(
     let wait = find_wait(&ia, message)?;
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
-    post_all(&ep, message)?;
+    posts_without_promise(&ep, || post_all(&ep, message))?;
+    note_request(client, &ep, &message.hdr);
     Ok(wait)
 }
 
@@ -213,5 +241,6 @@ pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Ca
     let deadline = deadline(&message.hdr, message.timeout_ns);
     let TakenEvents { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &events)?;
     (message.taken, message.nmore) = (taken, nmore);
+    evd::renew_promises(client);
     Ok(())
 }

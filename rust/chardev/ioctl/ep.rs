@@ -155,7 +155,9 @@ pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Ca
     zeros(&message.attr.reserved)?;
     let change = change_in(message)?;
     let ia = client.ia()?;
-    let attr = ia.modify_ep(&ia.get(message.handle)?, &change)?;
+    let ep = ia.get::<Ep>(message.handle)?;
+    ep.post_mapped();
+    let attr = ia.modify_ep(&ep, &change)?;
     message.attr = attr_out(&attr, ALL);
     Ok(())
 }
@@ -172,7 +174,9 @@ fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<EpChange> {
 }
 
 pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
-    Ok(find(client, message.handle)?.reset()?)
+    let ep = find(client, message.handle)?;
+    ep.post_mapped();
+    Ok(ep.reset()?)
 }
 
 pub(super) fn ready(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
@@ -195,6 +199,8 @@ pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnec
     zero(message.pad)?;
     let ep = find(client, message.handle)?;
     let close = close_flag(message.flags)?;
+    // The promise was for a connected Endpoint.
+    ep.post_mapped();
     Ok(ep.disconnect(close)?)
 }
 

@@ -256,7 +256,13 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallR
     let taken = take_next(&evd, deadline, message.threshold, &events)
         .map_err(|failure| wait_failure(failure, &message.hdr, message.timeout_ns))?;
     answer(message, taken);
+    renew_promises(client);
     Ok(())
+}
+
+/// Renews the promises to post mapped DTOs: the process has taken events, and may post more.
+pub(super) fn renew_promises(client: &Client) {
+    client.promises().renew(|ep| client.get(ep).ok());
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallResult {
@@ -264,6 +270,7 @@ pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Ca
     let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record));
     evd.claim_empty();
     answer(message, taken?);
+    renew_promises(client);
     Ok(())
 }
 

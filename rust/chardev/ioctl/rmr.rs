@@ -3,12 +3,14 @@
 //! Calls on Remote Memory Regions (RMRs).
 
 use super::{
+    dto::posts_without_promise,
     zeros,
     CallResult, //
 };
 use crate::{
     chardev::client::Client,
     dat::{
+        ep::Ep,
         prelude::*,
         rmr::{
             BindArguments,
@@ -39,7 +41,12 @@ pub(super) fn bind(client: &Client, message: &mut uapi::kdapl_rmr_bind) -> CallR
         cookie: message.cookie,
         flags: message.flags,
     };
-    message.rmr_context = ia.bind_rmr(message.handle, message.lmr, message.ep, &arguments)?;
+    let bind = || ia.bind_rmr(message.handle, message.lmr, message.ep, &arguments);
+    message.rmr_context = match ia.get::<Ep>(message.ep) {
+        Ok(ep) => posts_without_promise(&ep, bind)?,
+        // The call reports that the handle is invalid.
+        Err(_) => bind()?,
+    };
     Ok(())
 }
 

@@ -75,6 +75,7 @@ pub(in crate::chardev) fn issue(
         request,
         argument: (UserPtr::from_addr(message), _IOC_SIZE(op)),
     };
+    client.promises().keep();
     issued.dispatch(_IOC_NR(op))
 }
 

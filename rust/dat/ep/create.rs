@@ -2,7 +2,7 @@
 
 //! Creates Endpoints.
 
-use super::{Ep, EpAttr, EpContext, Inner, Parts, PastLives, Preposted, Shares};
+use super::{Ep, EpAttr, EpContext, Inner, LazyRing, Parts, PastLives, Preposted, Shares};
 use crate::{
     dat::{
         base::{
@@ -84,6 +84,7 @@ impl Ep {
                 old_qp <- new_mutex!(None, "Ep::old_qp"),
                 preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
                 inner <- new_spinlock_irq!(inner, "Ep::inner"),
+                mapped: LazyRing::new(),
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
                 failure_delay: ShortestDelay::new(),

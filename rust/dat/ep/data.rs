@@ -6,6 +6,7 @@ mod complete;
 mod examine;
 mod list;
 mod local;
+mod mapped;
 mod marker;
 mod named;
 mod post;
@@ -30,6 +31,7 @@ pub(in crate::dat) use self::local::{
 };
 
 pub(super) use self::{
+    mapped::LazyRing,
     named::Named,
     preposted::Preposted,
     registrations::Registrations,

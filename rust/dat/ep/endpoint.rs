@@ -4,7 +4,10 @@
 
 use super::{
     context::EpContext,
-    data::Preposted,
+    data::{
+        LazyRing,
+        Preposted, //
+    },
     effects::EFFECTS,
     inner::Inner,
     teardown::PastLives, //
@@ -81,6 +84,8 @@ pub(crate) struct Ep {
     pub(super) preposted: Mutex<Preposted>,
     #[pin]
     pub(super) inner: SpinLockIrq<Inner>,
+    /// DTOs that a process posts without a call for each.
+    pub(super) mapped: LazyRing,
     #[pin]
     pub(super) timer: DelayedWork<Ep, CONNECT>,
     #[pin]
@@ -101,7 +106,7 @@ pub(crate) struct Ep {
 
 impl Ep {
     /// Returns the handle.
-    pub(in crate::dat) fn handle(&self) -> u64 {
+    pub(crate) fn handle(&self) -> u64 {
         self.handle.into_raw()
     }
 

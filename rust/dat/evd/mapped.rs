@@ -53,7 +53,7 @@ impl Evd {
         if self.queue.mapped.as_ref().is_none() {
             let memory = MappedMemory::new(&self.context.user)?;
             let ring = MappedRing::new(memory, self.qlen()).ok_or(EINVAL)?;
-            ring.memory().publish_slots(ring.slots());
+            ring.memory().publish_event_slots(ring.slots());
             // Another thread may have been faster.
             let _ = self.queue.mapped.populate(ring);
             self.update_calls_only();

@@ -99,10 +99,11 @@ impl Ia {
         T::table(self).get(handle)
     }
 
-    /// Returns the EVD whose handle has these low bits, by which a process maps its events.
-    pub(crate) fn evd_at(&self, low_bits: u64) -> Option<Arc<Evd>> {
+    /// Returns the object whose handle has these low bits. A process maps memory of an object by
+    /// them.
+    pub(crate) fn get_by_low_bits<T: Tabled>(&self, low_bits: u64) -> Option<Arc<T>> {
         let key = Handle::from_raw(low_bits).key();
-        Evd::table(self).get_by_short_generation(key.index, key.short_generation())
+        T::table(self).get_by_short_generation(key.index, key.short_generation())
     }
 
     /// As [`Ia::get`], for Endpoints, EVDs, SRQs and LMRs in any context: see [`Objects::find`].

@@ -79,6 +79,7 @@ impl Cno {
             timeout_ns: until.timeout_ns,
             ..Default::default()
         };
+        self.0.device.bursts.note_take();
         raw::call(&self.0.device, call::CNO_WAIT, &mut message)?;
         Ok((message.evd != 0).then_some(Handle(message.evd)))
     }

@@ -4,6 +4,7 @@
 mod config;
 mod connect;
 mod extension;
+mod mapped;
 mod post;
 mod state;
 
@@ -17,6 +18,7 @@ use crate::object::{Handle, Object};
 use crate::raw::{self, call, Device};
 use crate::sys::*;
 use config::{evd_handle, pz_handle, Parts};
+pub(crate) use mapped::Posts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An endpoint. Keeps its protection zone and its EVDs alive.
@@ -28,6 +30,7 @@ struct Inner {
     // Dropped first: the kernel frees no object that an endpoint uses.
     object: Object,
     parts: Mutex<Parts>,
+    posts: Mutex<Posts>,
 }
 
 impl Ep {
@@ -53,7 +56,7 @@ impl Ep {
 
     fn of(device: &Arc<Device>, handle: Handle, parts: Parts) -> Self {
         let object = Object::new(device, handle.0, call::EP_FREE);
-        Self(Arc::new(Inner { object, parts: Mutex::new(parts) }))
+        Self(Arc::new(Inner { object, parts: Mutex::new(parts), posts: Mutex::default() }))
     }
 
     pub(crate) fn device(&self) -> &Arc<Device> {
@@ -63,6 +66,11 @@ impl Ep {
     fn parts(&self) -> MutexGuard<'_, Parts> {
         // A panic cannot leave the parts half changed, since they are replaced as a whole.
         self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn posts(&self) -> MutexGuard<'_, Posts> {
+        // Nothing panics while it is locked.
+        self.0.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the kernel's handle, which the endpoint's events carry.

@@ -218,6 +218,7 @@ impl Evd {
             event_size: size_of::<kdapl_event>() as u32,
             ..Default::default()
         };
+        self.device().bursts.note_take();
         raw::call(self.device(), call, &mut message)?;
         if message.nmore != 0 {
             self.map_events();

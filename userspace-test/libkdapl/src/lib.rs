@@ -42,6 +42,7 @@
 #![deny(unsafe_code)]
 
 mod address;
+mod bursts;
 mod cno;
 mod codes;
 mod cr;

@@ -7,6 +7,7 @@ use crate::object::{Handle, Object, Pz};
 use crate::raw::{self, call, Buffer, Device};
 use crate::sys::*;
 use crate::Segment;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Result of [`Lmr::query`].
@@ -38,6 +39,25 @@ struct Inner {
     _pz: Pz,
 }
 
+impl Inner {
+    /// Returns the addresses of the region.
+    fn memory(&self) -> Range<u64> {
+        let start = self.buffer.address(0);
+        start..start.saturating_add(self.buffer.len() as u64)
+    }
+
+    /// Keeps endpoints from mapping DTOs of the region, which is about to be freed.
+    fn forget(&self) {
+        self.object.device.bursts.remove_region(self.registration.lmr_context, &self.memory());
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
 impl Lmr {
     pub(crate) fn register(
         device: &Arc<Device>,
@@ -55,7 +75,7 @@ impl Lmr {
             ..Default::default()
         };
         raw::call(device, call::LMR_CREATE, &mut message)?;
-        Ok(Self(Arc::new(Inner {
+        let inner = Inner {
             object: Object::new(device, message.handle, call::LMR_FREE),
             buffer,
             registration: LmrRegistration {
@@ -65,7 +85,9 @@ impl Lmr {
                 size: message.registered_size,
             },
             _pz: pz.clone(),
-        })))
+        };
+        device.bursts.add_region(message.lmr_context, inner.memory());
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Returns the kernel's handle.
@@ -119,6 +141,7 @@ impl Lmr {
     /// # Errors
     /// `INVALID_STATE/LMR_IN_USE` if it cannot be unregistered now.
     pub fn free(&self) -> Result<()> {
+        self.0.forget();
         self.0.object.free()
     }
 }

@@ -8,6 +8,8 @@
 
 mod buffer;
 mod mapped_events;
+mod mapped_posts;
+mod mapping;
 pub(crate) mod records;
 mod ring;
 mod ring_buffers;
@@ -16,8 +18,10 @@ pub(crate) mod watch;
 
 pub use buffer::Buffer;
 pub use mapped_events::MappedEvents;
+pub use mapped_posts::MappedPosts;
 pub use ring::{Completed, Ring};
 
+use crate::bursts::Bursts;
 use crate::ep::Dto;
 use crate::error::{Error, Result};
 use crate::sys::*;
@@ -205,6 +209,7 @@ pub mod call {
 #[derive(Debug)]
 pub struct Device {
     file: File,
+    pub(crate) bursts: Bursts,
 }
 
 impl Device {
@@ -217,7 +222,7 @@ impl Device {
             .read(true)
             .write(true)
             .open(DEVICE_PATH)
-            .map(|file| Self { file })
+            .map(|file| Self { file, bursts: Bursts::default() })
             .map_err(Error::Open)
     }
 
@@ -275,6 +280,7 @@ pub(crate) fn monotonic_nanoseconds() -> u64 {
 
 /// Opens a file for a CNO.
 pub(crate) fn cno_file(device: &Device, cno: u64) -> Result<OwnedFd> {
+    device.bursts.note_file();
     let mut message = kdapl_cno_fd { handle: cno, ..Default::default() };
     self::call(device, call::CNO_FD, &mut message)?;
     // SAFETY: The kernel opened the file for this call, so that it has no other owner.
@@ -283,6 +289,7 @@ pub(crate) fn cno_file(device: &Device, cno: u64) -> Result<OwnedFd> {
 
 /// Opens a file for an EVD, whose records are `kdapl_event`s.
 pub(crate) fn evd_file(device: &Device, evd: u64) -> Result<OwnedFd> {
+    device.bursts.note_file();
     let event_size = size_of::<kdapl_event>() as u32;
     let mut message = kdapl_evd_fd { handle: evd, event_size, ..Default::default() };
     self::call(device, call::EVD_FD, &mut message)?;
@@ -300,6 +307,7 @@ pub(crate) fn push<M: Message>(
     owned: Owned,
     build: impl FnOnce(&mut Owned) -> M,
 ) -> io::Result<()> {
+    device.bursts.note_file();
     // SAFETY: The messages of `Owned` point to its own memory, which is on the heap, and offer none
     // to a device.
     unsafe { ring.push(device, call, stream, tag, owned, build) }

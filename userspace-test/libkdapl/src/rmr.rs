@@ -73,6 +73,8 @@ impl Rmr {
             flags: flags.0,
             ..Default::default()
         };
+        // The bind is a request of the endpoint.
+        let _posts = ep.posts();
         raw::call(&self.object.device, call::RMR_BIND, &mut message)?;
         Ok(Segment { context: message.rmr_context, ..to.segment })
     }
@@ -90,6 +92,7 @@ impl Rmr {
             flags: flags.0,
             ..Default::default()
         };
+        let _posts = ep.posts();
         raw::call(&self.object.device, call::RMR_BIND, &mut message)
     }
 

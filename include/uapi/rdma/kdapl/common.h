@@ -42,6 +42,11 @@ struct kdapl_hdr {
  * Supported by EP_CONNECT, EP_DUP_CONNECT, EP_COMMON_CONNECT and CR_ACCEPT.
  */
 #define KDAPL_FLAG_READY_GATE	0x4
+/*
+ * Asks for a promise: the caller maps further DTOs of the Endpoint. Supported by EP_POST and
+ * EP_SUBMIT.
+ */
+#define KDAPL_FLAG_PROMISE	0x8
 
 /**
  * struct kdapl_sockaddr - IP address

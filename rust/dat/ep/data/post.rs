@@ -298,7 +298,7 @@ impl Ep {
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 
-    fn post_request(
+    pub(super) fn post_request(
         &self,
         inner: &mut Inner,
         dto: Dto,

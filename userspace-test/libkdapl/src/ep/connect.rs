@@ -207,6 +207,8 @@ impl Ep {
             flags: how as u32,
             ..Default::default()
         };
+        let mut posts = self.posts();
+        posts.forget();
         raw::call(self.device(), call::EP_DISCONNECT, &mut message)
     }
 
@@ -217,6 +219,8 @@ impl Ep {
     /// `INVALID_STATE` (with the state) in every other state.
     pub fn reset(&self) -> Result<()> {
         let mut message = kdapl_handle { handle: self.handle().0, ..Default::default() };
+        let mut posts = self.posts();
+        posts.forget();
         raw::call(self.device(), call::EP_RESET, &mut message)
     }
 }

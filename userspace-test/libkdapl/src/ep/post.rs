@@ -192,14 +192,52 @@ impl Ep {
     /// # Errors
     /// Those of [`post`](Self::post).
     pub fn post_dto(&self, dto: &Dto<'_>) -> Result<()> {
-        let handle = self.handle().0;
-        let mut message = kdapl_ep_post { handle, dto: dto.0, ..Default::default() };
-        raw::call(self.device(), call::EP_POST, &mut message)
+        let (device, handle) = (self.device(), self.handle());
+        let mut message = kdapl_ep_post { handle: handle.0, dto: dto.0, ..Default::default() };
+        if dto.0.operation == KDAPL_DTO_RECEIVE {
+            return raw::call(device, call::EP_POST, &mut message);
+        }
+        let mut posts = self.posts();
+        if posts.count(device) {
+            return raw::call(device, call::EP_POST, &mut message);
+        }
+        if posts.map(device, handle, dto) {
+            return Ok(());
+        }
+        message.hdr.flags = posts.flags(device, handle);
+        raw::call(device, call::EP_POST, &mut message)?;
+        posts.learn(device, dto);
+        Ok(())
+    }
+
+    /// Returns the number of DTOs that were posted without a call so far: "Mapped posts" in
+    /// `docs/ioctl/dto.md`.
+    #[must_use]
+    pub fn mapped_posts(&self) -> u64 {
+        self.posts().total()
     }
 
     /// Posts all of `dtos` in their order and then, with a `wait`, waits like
     /// [`Evd::wait`](crate::Evd::wait), in one system call. Stops at the first DTO that is refused.
     pub fn submit(&self, dtos: &[Dto<'_>], wait: Option<Wait<'_>>) -> Submitted {
+        if self.posts().begin_unlocked() {
+            let submitted = self.submit_unlocked(dtos, wait);
+            self.posts().end_unlocked();
+            return submitted;
+        }
+        let posts = self.posts();
+        let submitted = self.submit_unlocked(dtos, None);
+        drop(posts);
+        match (wait, &submitted.event) {
+            (Some(wait), Ok(_)) => {
+                let event = wait.evd.wait(wait.timeout, wait.threshold).map(Some);
+                Submitted { event, ..submitted }
+            }
+            _ => submitted,
+        }
+    }
+
+    fn submit_unlocked(&self, dtos: &[Dto<'_>], wait: Option<Wait<'_>>) -> Submitted {
         let mut event = kdapl_event::default();
         let mut message = kdapl_ep_submit {
             handle: self.handle().0,

@@ -6,11 +6,13 @@ use crate::raw::{call, Call, MappedEvents};
 use crate::sys::{kdapl_evd_wait, kdapl_event};
 
 impl Evd {
-    /// Checks whether this call is a dequeue that finds nothing but mapped events. Call it before
-    /// reading the mapped events: an event that is mapped afterwards clears the flag.
+    /// Checks whether this call is a dequeue that finds nothing but mapped events, and no mapped
+    /// DTO waits for a call. Call it before reading the mapped events: an event that is mapped
+    /// afterwards clears the flag.
     pub(super) fn is_known_empty(&self, call: Call<kdapl_evd_wait>) -> bool {
         let mapped = self.0.mapped.get().and_then(Option::as_ref);
         call.request() == call::EVD_DEQUEUE.request()
+            && !self.device().bursts.has_mapped()
             && mapped.is_some_and(|mapped| !mapped.calls_only() && mapped.claims_empty())
     }
 

@@ -2,70 +2,14 @@
 //! Events of an EVD in memory that the kernel shares: see "Mapped events" in
 //! `docs/ioctl/events.md`.
 
+use super::mapping::{offset, page_size, Mapping};
 use super::Device;
 use crate::sys::*;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::{self, NonNull};
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 /// Number of words of an event.
 const EVENT_WORDS: usize = size_of::<kdapl_event>() / size_of::<u64>();
-
-/// A mapping of a part of `/dev/kdapl`.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: The mapping belongs to this value, and all accesses are atomic.
-unsafe impl Send for Mapping {}
-// SAFETY: As above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn new(device: &Device, evd: u64, area: u32, length: usize, write: bool) -> io::Result<Self> {
-        let place = (evd & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT;
-        let offset = place | (u64::from(area) << KDAPL_MAP_AREA_SHIFT);
-        let protection = if write { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-        // SAFETY: A mapping at an address that the kernel chooses affects no other memory.
-        let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                protection,
-                libc::MAP_SHARED,
-                device.as_raw_fd(),
-                offset,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length })
-    }
-
-    /// Returns the variable at a byte offset, which is a multiple of its size.
-    ///
-    /// # Safety
-    /// `T` is an atomic integer. The other side changes it by atomic accesses only.
-    unsafe fn at<T>(&self, offset: usize) -> &T {
-        assert!(offset + size_of::<T>() <= self.length && offset % size_of::<T>() == 0);
-        // SAFETY: It lies within the mapping, which lives as long as `self`, and is aligned. The
-        // caller guarantees the rest.
-        unsafe { self.start.add(offset).cast::<T>().as_ref() }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: This value owns the mapping, and no reference into it is left.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
-    }
-}
 
 /// The mapped events of an EVD.
 #[derive(Debug)]
@@ -85,11 +29,9 @@ impl MappedEvents {
     /// The errno of `mmap(2)`. An older kernel answers `ENODEV`. `InvalidData` if the events have
     /// another size.
     pub fn new(device: &Device, evd: u64) -> io::Result<Self> {
-        // SAFETY: The call has no preconditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let page = usize::try_from(page).map_err(io::Error::other)?;
-        let events = Mapping::new(device, evd, KDAPL_MAP_EVENTS, 2 * page, false)?;
-        let index = Mapping::new(device, evd, KDAPL_MAP_INDEX, page, true)?;
+        let page = page_size()?;
+        let events = Mapping::new(device, offset(evd, KDAPL_MAP_EVENTS), 2 * page, false)?;
+        let index = Mapping::new(device, offset(evd, KDAPL_MAP_INDEX), page, true)?;
         let mut this = Self { events, index, page, slots: 0 };
         this.slots =
             this.ring_word(std::mem::offset_of!(kdapl_mapped_ring, slots)).load(Ordering::Acquire);

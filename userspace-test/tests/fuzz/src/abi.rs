@@ -20,8 +20,8 @@ macro_rules! header {
 }
 
 const HEADER: &str = header! {
-    "common" "device" "ia" "event" "evd" "mapped_events" "cno" "ep" "connect" "dto" "service" "cr"
-    "lmr" "rmr" "srq" "uring"
+    "common" "device" "ia" "event" "evd" "mapped_events" "cno" "ep" "connect" "dto" "mapped_posts"
+    "service" "cr" "lmr" "rmr" "srq" "uring"
 };
 
 /// A number, address or byte array in a message.

@@ -35,7 +35,7 @@ pub enum Resource {
     Remote,
     /// A file descriptor other than one of `/dev/kdapl`.
     Fd,
-    /// A window of mapped events.
+    /// A window of mapped events or posts.
     Map,
 }
 
@@ -114,7 +114,8 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("kdapl_event", "*", Kind::Zero),
     ("", "hdr.size", Kind::Size),
     ("EVD_WAIT", "hdr.flags", Kind::UpTo(1)),
-    ("EP_SUBMIT", "hdr.flags", Kind::UpTo(1)),
+    ("EP_SUBMIT", "hdr.flags", Kind::Flags(0x9)),
+    ("EP_POST", "hdr.flags", Kind::Flags(0x8)),
     ("CNO_WAIT", "hdr.flags", Kind::UpTo(3)),
     ("URING_STREAM", "hdr.flags", Kind::UpTo(1)),
     ("EP_CONNECT", "hdr.flags", Kind::UpTo(1)),
@@ -296,7 +297,34 @@ pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
         "UNMAP_EVENTS",
         &[("map", Kind::Slot(Resource::Map)), ("first", Kind::UpTo(3)), ("pages", Kind::UpTo(3))],
     ),
-    // Takes mapped events without a call; writes to their index.
+    // The same of an area of an Endpoint's posts. UNMAP_EVENTS unmaps them.
+    (
+        "MAP_POSTS",
+        &[
+            ("ep", Kind::Slot(Resource::Ep)),
+            ("area", Kind::UpTo(2)),
+            ("pages", Kind::UpTo(3)),
+            ("protection", Kind::UpTo(7)),
+            ("private", Kind::UpTo(1)),
+        ],
+    ),
+    // Maps a DTO several times.
+    (
+        "MAP_DTO",
+        &[
+            ("map", Kind::Slot(Resource::Map)),
+            ("operation", Kind::UpTo(4)),
+            ("flags", Kind::Flags(0x1f)),
+            ("address", Kind::Memory),
+            ("length", Kind::Length),
+            ("context", Kind::Slot(Resource::Local)),
+            ("remote_address", Kind::Memory),
+            ("remote_length", Kind::Length),
+            ("remote_context", Kind::Slot(Resource::Remote)),
+            ("count", Kind::UpTo(8)),
+        ],
+    ),
+    // Takes mapped events without a call; writes to their index, or to the tail of mapped posts.
     ("TAKE_EVENTS", &[("map", Kind::Slot(Resource::Map)), ("count", Kind::UpTo(8))]),
     (
         "SCRIBBLE",

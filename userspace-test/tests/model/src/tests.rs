@@ -25,6 +25,7 @@ mod handle;
 mod held_receives;
 mod keepalive;
 mod kernel_handle;
+mod mapped_posts;
 mod mapped_ring;
 mod nvme_slots;
 mod nvme_wire;

@@ -32,6 +32,8 @@ mod command;
 mod direct_event;
 #[path = "loom/grow.rs"]
 mod grow;
+#[path = "loom/mapped_posts.rs"]
+mod mapped_posts;
 #[path = "loom/mapped_ring.rs"]
 mod mapped_ring;
 #[path = "loom/pending.rs"]

@@ -3,9 +3,12 @@
 
 use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
-use libkdapl::sys::{kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT};
+use libkdapl::sys::{
+    kdapl_hdr, KDAPL_MAP_AREA_SHIFT, KDAPL_MAP_EVD_MASK, KDAPL_MAP_EVD_SHIFT, KDAPL_MAP_IS_EP,
+};
 use libkdapl::{Buffer, Error};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, ptr};
 
 /// An address that is never mapped.
@@ -169,6 +172,18 @@ impl Mapped {
     }
 }
 
+impl Mapped {
+    /// Writes the word with this number, or with its remainder by the number of words, of a mapping
+    /// that may be written.
+    pub fn write(&self, number: usize, word: u64) {
+        let place = number % (self.length / size_of::<AtomicU64>());
+        // SAFETY: it lies within the mapping, which lives as long as `self`, and is aligned. The
+        // kernel accesses it as atomic integers.
+        let cell = unsafe { &*self.start.cast::<AtomicU64>().add(place) };
+        cell.store(word, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Mapped {
     fn drop(&mut self) {
         // SAFETY: the mapping belongs to this value, and nothing refers to it.
@@ -179,6 +194,11 @@ impl Drop for Mapped {
 /// Returns the offset of an area of an EVD in the file.
 pub fn offset_of(evd: u64, area: u32) -> u64 {
     ((evd & KDAPL_MAP_EVD_MASK) << KDAPL_MAP_EVD_SHIFT) | (u64::from(area) << KDAPL_MAP_AREA_SHIFT)
+}
+
+/// Returns the offset of an area of an Endpoint's mapped posts.
+pub fn posts_offset_of(ep: u64, area: u32) -> u64 {
+    KDAPL_MAP_IS_EP | offset_of(ep, area)
 }
 
 /// Calls `mmap(2)`.

@@ -98,6 +98,7 @@ mod lists;
 mod many_connections;
 mod mapped_empty;
 mod mapped_events;
+mod mapped_posts;
 mod memory;
 mod memory_kinds;
 mod message_before_confirmation;
@@ -185,6 +186,8 @@ pub fn all() -> Vec<Test> {
         dequeue_many::TESTS,
         mapped_empty::TESTS,
         mapped_events::TESTS,
+        mapped_posts::TESTS,
+        mapped_posts::hostile::TESTS,
         evd_resize::TESTS,
         evd_file::TESTS,
         evd_file::writes::TESTS,

@@ -2,7 +2,7 @@
 //! Makes the calls of a lane.
 
 use super::errand::Errand;
-use super::mapped::{Window, Wish};
+use super::mapped::{Mapped, Window, Wish};
 use super::memory::{self, Message};
 use super::process::Process;
 use super::ring;
@@ -130,8 +130,9 @@ fn system(process: &'static Process, step: &Step, name: &str) {
         "FD_WRITE" => write_word(argument("fd") as i32, argument("pointer")),
         "POLL" => poll(process.file(step.file), argument("timeout_ns")),
         "READ" => read(process.file(step.file)),
-        "MAP_EVENTS" => map_events(process, step),
-        "UNMAP_EVENTS" | "TAKE_EVENTS" | "SCRIBBLE" => {
+        "MAP_EVENTS" => map_area(process, step, false),
+        "MAP_POSTS" => map_area(process, step, true),
+        "UNMAP_EVENTS" | "TAKE_EVENTS" | "SCRIBBLE" | "MAP_DTO" => {
             if let Some(window) = Window::at(argument("map")) {
                 use_events(process, step, name, window);
             }
@@ -147,10 +148,11 @@ fn system(process: &'static Process, step: &Step, name: &str) {
     }
 }
 
-fn map_events(process: &Process, step: &Step) {
+fn map_area(process: &Process, step: &Step, is_ep: bool) {
     let argument = |path| argument(process, step, path);
     let wish = Wish {
-        evd: argument("evd"),
+        is_ep,
+        object: argument(if is_ep { "ep" } else { "evd" }),
         area: argument("area") & 3,
         pages: argument("pages") & 3,
         protection: (argument("protection") & 7) as i32,
@@ -166,6 +168,14 @@ fn use_events(process: &Process, step: &Step, name: &str, window: Window) {
     match name {
         "UNMAP_EVENTS" => window.unmap(argument("first"), argument("pages")),
         "SCRIBBLE" => window.scribble(argument("from"), argument("value"), argument("times")),
+        "MAP_DTO" => {
+            let dto = Mapped {
+                kind: ["operation", "flags"].map(argument),
+                local: ["address", "length", "context"].map(argument),
+                remote: ["remote_address", "remote_length", "remote_context"].map(argument),
+            };
+            window.map_dto(&dto, argument("count"));
+        }
         _ => {
             for (request, slot) in window.take(argument("count")).into_iter().zip(step.out..) {
                 process.shared.set_slot(Resource::Cr, slot, request);

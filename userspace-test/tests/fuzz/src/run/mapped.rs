@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Mapped events of EVDs. They lie in windows: memory that is always mapped, so that every thread
-//! may access it at any time, also while another one maps or unmaps events there.
+//! Mapped events of EVDs, and mapped posts of Endpoints. They lie in windows: memory that is always
+//! mapped, so that every thread may access it at any time, also while another one maps or unmaps
+//! pages there.
 //!
 //! ```text
-//!   window:  | ring | events | index | unused |     four pages; anonymous memory while unmapped
+//!   window:  | ring    | events | index | unused |    four pages; anonymous memory while unmapped
+//!       or:  | promise | unused | tail  | DTOs   |
 //! ```
 
 use super::memory;
@@ -22,6 +24,8 @@ pub const WINDOWS_BYTES: u64 = WINDOW_BYTES * SLOTS as u64;
 /// Offsets in a window.
 const EVENTS_AT: u64 = PAGE;
 const INDEX_AT: u64 = 2 * PAGE;
+const POSTS_AT: u64 = INDEX_AT;
+const DTOS_AT: u64 = 3 * PAGE;
 /// What a program writes near the head or the tail is less by this than its argument.
 const MIDDLE: u32 = 65;
 
@@ -38,9 +42,11 @@ fn offset(name: &str, path: &str) -> u64 {
 
 /// An area that a program wants to map. Zeros stand for the valid values.
 pub struct Wish {
-    /// Handle of the EVD.
-    pub evd: u64,
-    /// `KDAPL_MAP_EVENTS` or `KDAPL_MAP_INDEX`.
+    /// Whether it is of an Endpoint, and not of an EVD.
+    pub is_ep: bool,
+    /// Handle of the object.
+    pub object: u64,
+    /// `KDAPL_MAP_EVENTS` or `KDAPL_MAP_INDEX`, or `KDAPL_MAP_PROMISE` or `KDAPL_MAP_POSTS`.
     pub area: u64,
     /// Number of pages.
     pub pages: u64,
@@ -51,14 +57,38 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Returns the offset in the file: `KDAPL_MAP_OFFSET`.
+    /// Returns the offset in the file: `KDAPL_MAP_OFFSET` or `KDAPL_MAP_POSTS_OFFSET`.
     fn offset(&self) -> i64 {
-        let evd = (self.evd & constant("KDAPL_MAP_EVD_MASK")) << constant("KDAPL_MAP_EVD_SHIFT");
-        (evd | (self.area << constant("KDAPL_MAP_AREA_SHIFT"))) as i64
+        let low_bits = self.object & constant("KDAPL_MAP_EVD_MASK");
+        let object = low_bits << constant("KDAPL_MAP_EVD_SHIFT");
+        let kind = if self.is_ep { constant("KDAPL_MAP_IS_EP") } else { 0 };
+        (kind | object | (self.area << constant("KDAPL_MAP_AREA_SHIFT"))) as i64
+    }
+
+    /// Returns the offset in the window of the area, its number of pages, and the rights with which
+    /// it can be mapped.
+    fn valid(&self) -> (u64, u64, i32) {
+        let write = libc::PROT_READ | libc::PROT_WRITE;
+        match self.is_ep {
+            true if self.area == constant("KDAPL_MAP_POSTS") => (POSTS_AT, 2, write),
+            true => (0, 1, libc::PROT_READ),
+            false if self.area == constant("KDAPL_MAP_INDEX") => (INDEX_AT, 1, write),
+            false => (0, 2, libc::PROT_READ),
+        }
     }
 }
 
-/// A window for mapped events.
+/// A DTO to map. `kdapl_mapped_dto` describes the fields.
+pub struct Mapped {
+    /// `operation` and `flags`.
+    pub kind: [u64; 2],
+    /// Address, length and context of the local segment.
+    pub local: [u64; 3],
+    /// The same of the peer's.
+    pub remote: [u64; 3],
+}
+
+/// A window for mapped memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     start: u64,
@@ -88,11 +118,7 @@ impl Window {
     /// Maps an area. It moves into the window only if it has the valid length and rights, so that
     /// no later access fails; other mappings end at once.
     pub fn map(self, file: RawFd, wish: &Wish) {
-        let write = wish.area == constant("KDAPL_MAP_INDEX");
-        let (place, valid_pages, valid_protection) = match write {
-            true => (INDEX_AT, 1, libc::PROT_READ | libc::PROT_WRITE),
-            false => (0, 2, libc::PROT_READ),
-        };
+        let (place, valid_pages, valid_protection) = wish.valid();
         let pages = if wish.pages == 0 { valid_pages } else { wish.pages };
         let protection = if wish.protection == 0 { valid_protection } else { wish.protection };
         let fits = (pages, protection) == (valid_pages, valid_protection);
@@ -160,6 +186,33 @@ impl Window {
                 }
             }
             std::thread::yield_now();
+        }
+    }
+
+    /// Maps a DTO `count` times, as `docs/ioctl/dto.md` describes it, with or without a promise.
+    pub fn map_dto(self, dto: &Mapped, count: u64) {
+        let field = |path: &str| offset("kdapl_mapped_dto", path);
+        let tail = self.word(POSTS_AT + offset("kdapl_mapped_posts", "tail"));
+        let slots = self.word(offset("kdapl_mapped_promise", "slots")).load(Ordering::Acquire);
+        let size = Abi::get().element("kdapl_mapped_dto").map_or(PAGE, |found| found.size as u64);
+        for _ in 0..count.clamp(1, 64) {
+            let index = tail.load(Ordering::Relaxed);
+            let slot = u64::from(index & slots.wrapping_sub(1)) % (PAGE / size);
+            let at = DTOS_AT + slot * size;
+            let write = |path, value: u64| {
+                self.word(at + field(path)).store(value as u32, Ordering::Relaxed);
+            };
+            write("operation", dto.kind[0]);
+            write("flags", dto.kind[1]);
+            self.long_word(at + field("cookie")).store(u64::from(index), Ordering::Relaxed);
+            let segments = [("local.address", dto.local), ("remote.address", dto.remote)];
+            for (path, [address, length, context]) in segments {
+                let segment = at + field(path);
+                self.long_word(segment).store(address, Ordering::Relaxed);
+                self.word(segment + 8).store(length as u32, Ordering::Relaxed);
+                self.word(segment + 12).store(context as u32, Ordering::Relaxed);
+            }
+            tail.store(index.wrapping_add(1), Ordering::SeqCst);
         }
     }
 

@@ -189,6 +189,7 @@ fn header_flags(context: &Context) -> Result<()> {
         number(call::EP_COMMON_CONNECT),
     ];
     let gated = [&absolute[3..], &[number(call::CR_ACCEPT)]].concat();
+    let promising = [number(call::EP_POST), number(call::EP_SUBMIT)];
     let (flags, reserved) =
         (std::mem::offset_of!(kdapl_hdr, flags), std::mem::offset_of!(kdapl_hdr, reserved));
     for (name, number, size) in all() {
@@ -198,6 +199,9 @@ fn header_flags(context: &Context) -> Result<()> {
         }
         if gated.contains(&number) {
             known |= KDAPL_FLAG_READY_GATE;
+        }
+        if promising.contains(&number) {
+            known |= KDAPL_FLAG_PROMISE;
         }
         let bits = (0..32).map(|bit| 1 << bit).filter(|bit| known & bit == 0);
         for (at, value) in bits.map(|bit| (flags, bit)).chain([(reserved, 1), (reserved, 1 << 31)])
