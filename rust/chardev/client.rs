@@ -229,6 +229,8 @@ impl Client {
         let closed = slot.take_if(|open| Arc::ptr_eq(open, &ia));
         drop(slot);
         drop(closed);
+        // They would keep the Endpoints.
+        self.promises.end();
         Ok(())
     }
 }

@@ -63,6 +63,24 @@ struct Promised {
     busy: KVec<BusyEp>,
 }
 
+impl Promised {
+    /// Reserves room for another promise, and for its renewal, which the work item may note: memory
+    /// that it allocated would not be charged to the user.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, also for too many Endpoints.
+    fn reserve(&mut self) -> Result {
+        let count = self.eps.len().saturating_add(1);
+        if count > MOST_ENDPOINTS {
+            return Err(ENOMEM);
+        }
+        self.eps.reserve(1, GFP_KERNEL_ACCOUNT)?;
+        self.busy.reserve(count, GFP_KERNEL_ACCOUNT)?;
+        Ok(())
+    }
+}
+
 /// An Endpoint with a promise.
 struct PromisedEp {
     ep: Arc<Ep>,
@@ -143,9 +161,7 @@ impl Promises {
             ep.promise_posts();
             return;
         }
-        let has_room = promised.eps.len() < MOST_ENDPOINTS
-            && promised.eps.reserve(1, GFP_KERNEL_ACCOUNT).is_ok();
-        if has_room && ep.promise_posts() {
+        if promised.reserve().is_ok() && ep.promise_posts() {
             let listed = PromisedEp { ep, is_renewed };
             let _ = promised.eps.push(listed, GFP_KERNEL_ACCOUNT);
         }
@@ -212,14 +228,19 @@ impl Promises {
         }
     }
 
-    /// Ends the promises of a file that was released. Drops the DTOs.
+    /// Ends the promises of a file that was released, or whose IA was closed. Drops the DTOs.
     ///
     /// Context: process; sleeps.
     pub(super) fn end(&self) {
         let mut promised = self.promised.lock();
         promised.timer = None;
-        promised.eps.clear();
+        let eps = core::mem::take(&mut promised.eps);
+        promised.busy.clear();
+        self.is_busy.swap(false);
         self.is_any.swap(false);
+        drop(promised);
+        // The last references, perhaps.
+        drop(eps);
     }
 }
 

@@ -86,7 +86,11 @@ impl Lmr {
             },
             _pz: pz.clone(),
         };
-        device.bursts.add_region(message.lmr_context, inner.memory());
+        // Segments of a zero-based region have other addresses than its memory. Their DTOs are not
+        // mapped.
+        if va_type == KDAPL_VA_TYPE_VA {
+            device.bursts.add_region(message.lmr_context, inner.memory());
+        }
         Ok(Self(Arc::new(inner)))
     }
 

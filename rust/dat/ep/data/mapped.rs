@@ -25,7 +25,10 @@ use crate::{
             DtoResult,
             PostMark, //
         },
-        ep::Phase,
+        ep::{
+            may_post_request,
+            Phase, //
+        },
         event::{
             DtoStatus,
             Operation, //
@@ -190,7 +193,10 @@ impl Ep {
     /// Posts DTOs. Completes those that are refused.
     fn post_or_complete(self: &Arc<Self>, mut posts: &[Post<'_>]) {
         while let [_, ..] = posts {
-            let (posted, result) = self.post_list(posts);
+            let (posted, result) = match self.prepare_posts() {
+                Ok(()) => self.post_list(posts),
+                Err(error) => (0, Err(error)),
+            };
             posts = posts.get(posted..).unwrap_or_default();
             if let (Err(error), [refused, rest @ ..]) = (result, posts) {
                 if self.post_to_flushing_qp(refused).is_err() {
@@ -199,6 +205,27 @@ impl Ep {
                 posts = rest;
             }
         }
+    }
+
+    /// Makes sure that no DTO reaches the peer after a refused one. A DTO that is refused on a
+    /// connected Endpoint breaks the connection. Others are refused while a graceful disconnect
+    /// waits for requests, and the end of the connection may follow before the next DTO. Another
+    /// thread may have ended the connection, and not have stopped the QP yet.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE or INVALID_HANDLE if the DTOs can neither be sent nor flushed by the QP.
+    #[inline]
+    fn prepare_posts(self: &Arc<Self>) -> DatResult {
+        let (phase, life) = {
+            let inner = self.inner.lock();
+            (inner.phase, inner.life)
+        };
+        may_post_request(phase)?;
+        if matches!(phase, Phase::Flushing(_)) {
+            self.fail_qp(life);
+        }
+        Ok(())
     }
 
     /// Posts a DTO to a QP whose DTOs are being flushed: its event follows those of earlier DTOs.

@@ -184,9 +184,11 @@ impl Posts {
     /// room could leave too little for mapped DTOs, so none is mapped meanwhile. Returns `false` if
     /// DTOs were mapped before: then the call has to post under the lock.
     pub(super) fn begin_unlocked(&mut self) -> bool {
-        let may_begin = self.total == 0;
-        self.unlocked += u32::from(may_begin);
-        may_begin
+        if self.total != 0 {
+            return false;
+        }
+        self.unlocked += 1;
+        true
     }
 
     /// Ends such a call.

@@ -2,6 +2,7 @@
 //! DTOs that a process posts without a call for each: "Mapped posts" in `docs/ioctl/dto.md`.
 
 pub mod hostile;
+pub mod order;
 
 use super::tests;
 use super::user_limits::Parameter;
