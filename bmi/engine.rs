@@ -19,7 +19,7 @@
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
 //! | `shortage.rs` | connects that wait for Endpoints |
 //! | `endings.rs` | Endpoints that are disconnected and freed without the lock of the home |
-//! | `receives.rs` | the count of shared receives |
+//! | `receives.rs`, `events.rs` | the count of shared receives, and the length of the event queue |
 //! | `finish.rs` | the end of operations |
 //! | `op.rs`, `peer.rs`, `lists.rs` | states, and the lists that operations are in |
 //! | `home.rs` | what the home does for the engine |
@@ -34,6 +34,7 @@ mod close;
 mod credit;
 mod endings;
 mod error;
+mod events;
 mod finish;
 mod home;
 mod idle;
@@ -69,6 +70,7 @@ pub(crate) use self::{
         Task, //
     },
     error::Error,
+    events::longer_queue,
     home::{
         Body,
         Close,

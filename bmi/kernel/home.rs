@@ -25,6 +25,7 @@ pub(crate) use self::{
 
 use crate::{
     engine::{
+        longer_queue,
         rejection,
         Body,
         Close,
@@ -94,20 +95,32 @@ pub(crate) struct Adapter {
     pub(crate) pz: Pz,
     /// All events: completions, connections, requests of peers.
     pub(crate) evd: Evd,
+    /// Length of its queue. Completions beyond it wait in the device's queue.
+    events: u32,
     pub(crate) limits: Limits,
     pub(crate) is_iwarp: bool,
 }
 
 impl Adapter {
-    pub(crate) fn new(pz: Pz, evd: Evd, limits: Limits) -> Self {
+    pub(crate) fn new(pz: Pz, (evd, events): (Evd, u32), limits: Limits) -> Self {
         // Over iWARP memory cannot be registered with remote privileges.
         let is_iwarp = pz.share(8, Access::Write).is_err();
         Self {
             pz,
             evd,
+            events,
             limits,
             is_iwarp,
         }
+    }
+
+    /// Lengthens the event queue if it is too short for so many Endpoints.
+    fn make_room_for_events(&mut self, eps: usize) -> kdat::Result {
+        if let Some(events) = longer_queue(self.events, eps) {
+            self.evd.resize(events)?;
+            self.events = events;
+        }
+        Ok(())
     }
 }
 

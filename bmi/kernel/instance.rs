@@ -48,7 +48,7 @@ use kernel::{
     },
 };
 
-/// Length of the event queue. Completions beyond it wait in the device's queue.
+/// Length of the event queue at first.
 const EVENTS: u32 = 1024;
 
 /// Length of the queue of events that call the work item. There is one at a time.
@@ -244,7 +244,7 @@ impl Instance {
         let options = options.for_device(limits.segments);
         let streams = Streams::DTO | Streams::CONNECTION | Streams::CR | Streams::RMR_BIND;
         let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams, EVENTS)?);
-        let home = KernelHome::new(Adapter::new(pz, evd.clone(), limits), &options)?;
+        let home = KernelHome::new(Adapter::new(pz, (evd.clone(), EVENTS), limits), &options)?;
         let endings = ia.create_evd(Streams::SOFTWARE, CALLS)?;
         let shared = Shared::new(State::new(home, &options)?, endings.clone())?;
         let handler = shared.clone();

@@ -178,6 +178,8 @@ impl Connections {
 impl KernelHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
     fn create_ep(&mut self, rail: RailId) -> kdat::Result {
+        let eps = self.connections.count() + 1;
+        self.adapter.make_room_for_events(eps)?;
         let (adapter, connections) = (&self.adapter, &mut self.connections);
         let srq = self.receives.srq().cloned();
         let segments = |limit: u32| limit.clamp(1, kdat::MAX_SEGMENTS as u32) as i32;

@@ -20,8 +20,8 @@ pub(crate) use receives::RECEIVE;
 pub(crate) use transfers::SILENT;
 
 use crate::bmi::engine::{
-    rejection, Body, Close, Cookie, EndsEndpoints, Error, Header, Hello, Home, OpId, Posted,
-    RailId, Source, Transfer, Wanted, HEADER,
+    longer_queue, rejection, Body, Close, Cookie, EndsEndpoints, Error, Header, Hello, Home, OpId,
+    Posted, RailId, Source, Transfer, Wanted, HEADER,
 };
 use crate::options::Options;
 use crate::wait::UNEXPECTED_PLACE;
@@ -37,9 +37,6 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Length of the event queue. Completions beyond it wait in the device's queue.
-const EVENTS: i32 = 1024;
 
 /// Segments of an RDMA request, also of devices that can have more.
 const SEGMENTS: u32 = 16;
@@ -73,21 +70,32 @@ pub(crate) struct Adapter {
     pub(crate) pz: Pz,
     /// All events: completions, connections, requests of peers.
     pub(crate) evd: Evd,
+    /// Length of its queue. Completions beyond it wait in the device's queue.
+    events: u32,
     pub(crate) limits: IaQuery,
 }
 
 impl Adapter {
-    fn open(name: &str) -> libkdapl::Result<Self> {
+    fn open(name: &str, events: u32) -> libkdapl::Result<Self> {
         let ia = Ia::open(name, ASYNC_EVENTS)?;
         let streams = EvdFlags::DTO
             | EvdFlags::CONNECTION
             | EvdFlags::CR
             | EvdFlags::RMR_BIND
             | EvdFlags::SOFTWARE;
-        let evd = ia.create_evd(streams, EVENTS)?;
+        let evd = ia.create_evd(streams, i32::try_from(events).unwrap_or(i32::MAX))?;
         // So that a test that finds nothing is no system call. Without it, each is one.
         evd.map_events();
-        Ok(Self { pz: ia.create_pz()?, evd, limits: ia.query()?, ia })
+        Ok(Self { pz: ia.create_pz()?, evd, events, limits: ia.query()?, ia })
+    }
+
+    /// Lengthens the event queue if it is too short for so many Endpoints.
+    fn make_room_for_events(&mut self, eps: usize) -> libkdapl::Result<()> {
+        if let Some(events) = longer_queue(self.events, eps) {
+            self.evd.resize(i32::try_from(events).unwrap_or(i32::MAX))?;
+            self.events = events;
+        }
+        Ok(())
     }
 
     pub(crate) fn is_iwarp(&self) -> bool {
@@ -136,7 +144,7 @@ pub(crate) struct DatHome {
 
 impl DatHome {
     pub(crate) fn open(name: &str, options: &Options) -> libkdapl::Result<Self> {
-        let adapter = Adapter::open(name)?;
+        let adapter = Adapter::open(name, options.events.into())?;
         Ok(Self {
             connections: Connections::new(options),
             endings: endings::queue(options.rails),

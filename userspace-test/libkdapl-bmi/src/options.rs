@@ -33,6 +33,8 @@ pub struct Options {
     pub pull: bool,
     /// Receives of the shared receive queue.
     pub shared_receives: u32,
+    /// Length of the event queue at first. It grows with the number of connections.
+    pub events: u16,
     /// Time without a message after which a peer is asked for one, and as much again after which
     /// it is given up.
     pub silence: Duration,
@@ -53,6 +55,7 @@ impl Default for Options {
             stripe_from: 256 * 1024,
             pull: true,
             shared_receives: 1024,
+            events: 1024,
             silence: Duration::from_secs(15),
             patience: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(30),

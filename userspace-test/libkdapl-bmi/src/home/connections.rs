@@ -105,6 +105,7 @@ impl Connections {
 impl DatHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
     fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
+        self.adapter.make_room_for_events(self.connections.count() + 1)?;
         let adapter = &self.adapter;
         let srq = self.receives.srq();
         let (writes, reads) = adapter.rdma_segments();

@@ -7,6 +7,7 @@ mod credit;
 mod data;
 mod endings;
 mod endpoints;
+mod events;
 mod forged;
 mod hostile;
 mod idle;

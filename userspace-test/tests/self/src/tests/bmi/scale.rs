@@ -4,13 +4,17 @@
 use super::super::tests;
 use super::super::user_limits::tenant::become_tenant;
 use super::super::user_limits::Parameter;
+use super::hostile::{connect, ended, hello};
 use super::{address, bytes, transfer, Side, Sides};
 use crate::context::Context;
 use crate::expect::same;
-use crate::fork::{end_of, fork};
+use crate::fork::{end_of, fork, Child};
 use crate::harness::skip;
+use crate::machine::count_of;
 use anyhow::{ensure, Context as _, Result};
+use libkdapl::{Close, ConnectionEvent};
 use libkdapl_bmi::{Failure, Options, Peer};
+use std::time::Duration;
 
 tests! {
     #[Long]
@@ -18,6 +22,8 @@ tests! {
     idle_given_up, 120, "A BMI process that may have few Endpoints gives up idle peers for others";
     #[Transport]
     few_receives, 120, "BMI connections that end amid messages leave shared receives for others";
+    #[Transport]
+    events_kept, 120, "A BMI server that is stopped loses no event of 60 connections that end, although its event queue was short at first";
     #[Link, Transport]
     rails, 120, "BMI divides messages over four connections, and keeps their order";
     #[Transport]
@@ -202,4 +208,49 @@ fn threads(context: &Context) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// A server with few places for events at first, on which nothing but an event ends a connection.
+fn serve_with_short_queue(context: &Context, address: &str) -> Result<()> {
+    let options = Options {
+        listen: Some(address.into()),
+        events: 8,
+        silence: Duration::from_secs(100_000),
+        ..Options::default()
+    };
+    let server = Side::open(context, &context.server, &options)?;
+    // Without a limit of time: the test ends this process.
+    while server.bmi.wait_unexpected(1, None)?.iter().all(|message| message.tag != STAYS) {}
+    Ok(())
+}
+
+fn events_kept(context: &Context) -> Result<()> {
+    const PEERS: usize = 60;
+    let (address, before) = (address(context), count_of("ep")?);
+    let mut child = Child::start(|| serve_with_short_queue(context, &address))?;
+    let client = Side::open(context, &context.client, &Options::default())?;
+    let peer = client.bmi.lookup(&address)?;
+    let says = |tag| -> Result<bool> {
+        let send = client.context.send_unexpected(&peer, tag, &[], 0)?;
+        Ok(client.result(send)?.result.is_ok())
+    };
+    context.until("the server listens", || says(ENDS))?;
+    let connected = before + 2;
+    let peers = (0..PEERS).map(|_| connect(context, &address, &hello()));
+    let peers = peers.collect::<Result<Vec<_>>>()?;
+    // The server takes no event, and each peer leaves one.
+    child.signal(libc::SIGSTOP)?;
+    ensure!(child.stops()?, "the server ends");
+    for (event, end) in &peers {
+        same("answer of the server", *event, ConnectionEvent::Established)?;
+        end.ep.disconnect(Close::Abrupt)?;
+        ended(context, end)?;
+    }
+    drop(peers);
+    let left = connected + PEERS as u64;
+    context.until("the peers have gone", || Ok(count_of("ep")? == left))?;
+    child.signal(libc::SIGCONT)?;
+    context.until("their connections end", || Ok(count_of("ep")? == connected))?;
+    ensure!(says(STAYS)?, "the server does not answer any more");
+    same("status of the server", child.end()?, 0)
 }

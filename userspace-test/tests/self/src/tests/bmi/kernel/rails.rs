@@ -21,6 +21,8 @@ tests! {
     user_client, 120, "kdapl_bmi.ko divides messages over as many connections as it and a process want";
     #[Transport]
     user_server, 120, "kdapl_bmi.ko divides messages over four connections to a process";
+    #[Long, Transport]
+    many, 240, "kdapl_bmi.ko serves 130 peers by four connections each, more than its event queue has room for at first";
     #[Transport]
     client_gone, 60, "kdapl_bmi.ko forgets a process that ends amid a message on four connections, and serves others";
     #[Transport]
@@ -81,6 +83,22 @@ fn user_client(context: &Context) -> Result<()> {
         drop((peer, side));
         context.until("the connections end", || Ok(count_of("ep")? == before))?;
     }
+    server.end()
+}
+
+fn many(context: &Context) -> Result<()> {
+    const PEERS: u64 = 130;
+    let (server, before) = (Server::start_with(context, FOUR)?, count_of("ep")?);
+    let side = Side::open(context, &context.client, &options(4, true))?;
+    let peers = (0..PEERS).map(|_| side.bmi.lookup(&server.address));
+    let peers = peers.collect::<libkdapl_bmi::Result<Vec<_>>>()?;
+    for peer in &peers {
+        request(&side, peer, 100, 1)?;
+        echo(context, &side, peer, 100)?;
+    }
+    has_connections(context, before, 4 * PEERS)?;
+    drop((peers, side));
+    context.until("the connections end", || Ok(count_of("ep")? == before))?;
     server.end()
 }
 
