@@ -174,6 +174,10 @@ impl Adapter {
     /// Drops the buffers of an Endpoint or a Shared Receive Queue that was freed. The device
     /// accesses none of them any more.
     pub(crate) fn drop_posted(&self, owner: Handle) {
+        self.drop_posted_of(Some(owner));
+    }
+
+    fn drop_posted_of(&self, owner: Option<Handle>) {
         let mut index = 0;
         loop {
             let posted = self.slots.lock().take_of(owner, &mut index);
@@ -199,8 +203,7 @@ impl Adapter {
             core::mem::take(&mut keep.held)
         };
         // Outside of the lock: both drop values of the consumer, which make calls of this crate.
-        let posted = self.slots.lock().take_all();
-        drop(posted);
+        self.drop_posted_of(None);
         drop(held);
         Ok(())
     }

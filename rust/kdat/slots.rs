@@ -3,7 +3,9 @@
 //! Data transfer operations (DTOs) that are outstanding, and their buffers.
 //!
 //! The cookie of a DTO names its slot. An event that comes when the slot was emptied, after the
-//! free of an Endpoint, finds another generation there.
+//! free of an Endpoint or the close of the adapter, finds another generation there. So slots are
+//! kept until the adapter is dropped: a post that is refused after the close has none of the
+//! cookies that a thread may have dequeued before.
 
 use crate::{
     adapter::Handle,
@@ -103,22 +105,16 @@ impl Slots {
         Some(posted)
     }
 
-    /// Takes the next DTO that the Endpoint or Shared Receive Queue `owner` has posted, at or after
-    /// the slot `index`. Advances `index`.
-    pub(crate) fn take_of(&mut self, owner: Handle, index: &mut usize) -> Option<Posted> {
+    /// Takes the next DTO that the Endpoint or Shared Receive Queue `owner` has posted, or anyone
+    /// for `None`, at or after the slot `index`. Advances `index`.
+    pub(crate) fn take_of(&mut self, owner: Option<Handle>, index: &mut usize) -> Option<Posted> {
         let is_its = |slot: &Slot| {
-            slot.posted
-                .as_ref()
-                .is_some_and(|posted| posted.owner == owner)
+            let mut posted = slot.posted.iter();
+            posted.any(|posted| owner.is_none_or(|owner| posted.owner == owner))
         };
         let found = self.slots.iter().skip(*index).position(is_its)?;
         *index += found;
         let generation = self.slots.get(*index)?.generation;
         self.take(generation << INDEX_BITS | *index as u64)
-    }
-
-    /// Takes all slots. Posts that come later are refused by kDAPL, as the adapter is closed.
-    pub(crate) fn take_all(&mut self) -> Self {
-        core::mem::replace(self, Self::new())
     }
 }
