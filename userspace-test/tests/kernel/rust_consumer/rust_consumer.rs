@@ -5,6 +5,8 @@
 #![deny(unsafe_code)]
 
 mod calls;
+#[allow(unsafe_code, reason = "the namespace of the process")]
+mod namespace;
 mod objects;
 mod races;
 mod registered;
@@ -80,9 +82,14 @@ fn connect_here(ep: &Ep, data: &[u8]) -> kdat::Result {
     ep.connect(&address().into(), conn_qual(), PATIENCE_US, data)
 }
 
-fn open() -> Result<Ia> {
+/// Returns the name of the adapter, its address.
+fn name() -> Result<CString> {
     let [a, b, c, d] = module_parameters::address.value().to_be_bytes();
-    Ok(Ia::open(&CString::try_from_fmt(fmt!("{a}.{b}.{c}.{d}"))?, 8)?)
+    Ok(CString::try_from_fmt(fmt!("{a}.{b}.{c}.{d}"))?)
+}
+
+fn open() -> Result<Ia> {
+    Ok(Ia::open(&name()?, 8)?)
 }
 
 /// Waits until a condition is true.
@@ -125,6 +132,7 @@ impl kernel::Module for Consumer {
             objects::points,
             objects::gated,
             objects::handed_off,
+            namespace::opened_here,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

@@ -6,8 +6,10 @@ use super::super::tests;
 use super::{device, Loaded};
 use crate::context::Context;
 use crate::end::{End, Shape};
-use crate::expect::{connection, connection_over, done, same};
+use crate::expect::{connection, connection_over, done, fails_saying, same};
 use crate::harness::skip;
+use crate::hosts::inside;
+use crate::machine::command;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation};
 use std::net::IpAddr;
@@ -17,6 +19,7 @@ tests! {
     rust_service_points, 60, "In Rust, service points of each kind take requests, and endpoints tell their state and addresses";
     rust_gate, 60, "In Rust, events wait until an endpoint with a closed gate is ready";
     rust_handoff, 60, "In Rust, a request goes to another service point, and to that of no other user";
+    rust_namespace, 60, "In Rust, an adapter is opened in a network namespace, and only in one that has its address";
 }
 
 /// Sends a message to the echo server, and compares the reply.
@@ -124,6 +127,32 @@ fn rust_scenario(context: &Context, scenario: u32) -> Result<()> {
     let parameters =
         format!("address={address} port={port} scenario={scenario} rounds={rounds} iwarp={iwarp}");
     Loaded::new("kdapl_rust_consumer", &parameters)?.unload()
+}
+
+/// A network namespace without devices, which is deleted when dropped.
+struct Empty;
+
+impl Empty {
+    const NAME: &'static str = "kdapl-empty";
+
+    fn new() -> Result<Self> {
+        command(&format!("ip netns add {}", Self::NAME))?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Empty {
+    fn drop(&mut self) {
+        let _ = command(&format!("ip netns del {}", Self::NAME));
+    }
+}
+
+fn rust_namespace(context: &Context) -> Result<()> {
+    const SCENARIO: u32 = 16;
+    rust_scenario(context, SCENARIO)?;
+    let _empty = Empty::new()?;
+    let elsewhere = inside(Some(Empty::NAME), || rust_scenario(context, SCENARIO))?;
+    fails_saying("No such device", elsewhere)
 }
 
 pub fn rust_close(context: &Context) -> Result<()> {

@@ -21,7 +21,7 @@ tests! {
     user_client, 120, "kdapl_bmi.ko divides messages over as many connections as it and a process want";
     #[Transport]
     user_server, 120, "kdapl_bmi.ko divides messages over four connections to a process";
-    #[Long, Transport]
+    #[Long]
     many, 240, "kdapl_bmi.ko serves 130 peers by four connections each, more than its event queue has room for at first";
     #[Transport]
     client_gone, 60, "kdapl_bmi.ko forgets a process that ends amid a message on four connections, and serves others";
