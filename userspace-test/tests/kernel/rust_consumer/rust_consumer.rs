@@ -85,7 +85,7 @@ fn connect_here(ep: &Ep, data: &[u8]) -> kdat::Result {
 /// Returns the name of the adapter, its address.
 fn name() -> Result<CString> {
     let [a, b, c, d] = module_parameters::address.value().to_be_bytes();
-    Ok(CString::try_from_fmt(fmt!("{a}.{b}.{c}.{d}"))?)
+    CString::try_from_fmt(fmt!("{a}.{b}.{c}.{d}"))
 }
 
 fn open() -> Result<Ia> {
