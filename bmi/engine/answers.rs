@@ -15,14 +15,10 @@ use super::{
         OpId,
         Part,
         Role,
-        State,
-        BY_PEER, //
+        State, //
     },
     table::Key,
-    wire::{
-        Kind,
-        ABORTED, //
-    },
+    wire::ABORTED,
     Engine,
     Storage, //
 };
@@ -101,8 +97,10 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Processes CANCEL: the sender withdraws its offer. It has not seen CTS, and writes nothing.
+    /// The message names the sender's operation, since the sender knows none of this side.
     pub(super) fn cancelled(&mut self, home: &mut impl Home, message: &Message) {
-        let Some((id, op)) = self.offered(message) else {
+        let found = self.find_offer(message.peer, message.header.operation);
+        let Some((id, op)) = found.and_then(|id| Some((id, self.op(id)?))) else {
             return;
         };
         let pull = match op.header() {
@@ -118,24 +116,5 @@ impl<S: Storage> Engine<S> {
             (_, State::Matched) if !pull => self.conclude_with(home, id, Error::Cancelled),
             _ => {}
         }
-    }
-
-    /// Finds the receive or the arrival of the offer that CANCEL names. It looks at all operations
-    /// of the peer, since cancellations are rare.
-    fn offered(&mut self, message: &Message) -> Option<(OpId, &mut Op)> {
-        let mut next = self.ops.first(&self.peers.get(message.peer.0)?.ops);
-        while let Some(key) = next {
-            let op = self.ops.get(key)?;
-            let role = op.post.role;
-            let receives = match op.header() {
-                Some(header) => header.kind == Kind::Rts,
-                None => role == Role::Receive,
-            };
-            if receives && op.peers == message.header.operation && op.peers != 0 {
-                return Some((OpId(key), self.ops.get_mut(key)?));
-            }
-            next = self.ops.next(BY_PEER, key);
-        }
-        None
     }
 }

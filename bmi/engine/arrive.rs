@@ -223,6 +223,7 @@ impl<S: Storage> Engine<S> {
         peer.arrivals = peer.arrivals.saturating_add(1);
         self.reserved = self.reserved.saturating_sub(1);
         let id = self.link(op)?;
+        self.list_offer(id);
         home.stash(id);
         Ok(id)
     }

@@ -185,6 +185,7 @@ impl<S: Storage> Engine<S> {
     }
 
     fn unlink_from_peer(&mut self, peer: PeerId, id: OpId) {
+        self.unlist_offer(id);
         if let Some(peer) = self.peers.get_mut(peer.0) {
             self.ops.unlink(&mut peer.ops, BY_PEER, id.0);
         }

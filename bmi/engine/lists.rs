@@ -9,9 +9,13 @@ use super::{
         OpId,
         Post,
         Queue,
+        BY_OFFER,
         BY_STATE, //
     },
-    peer::Peer,
+    peer::{
+        Peer,
+        PeerId, //
+    },
     table::{
         Entry,
         List,
@@ -98,6 +102,39 @@ impl<S: Storage> Engine<S> {
         if let Some(peer) = peer.filter(|_| queue == Queue::Receives) {
             peer.receives = peer.receives.saturating_sub(1);
         }
+    }
+
+    /// Lists the receive or the arrival of an offer, so that CANCEL finds it.
+    pub(super) fn list_offer(&mut self, id: OpId) {
+        let Some(op) = self.op(id).filter(|op| op.has_offer()) else {
+            return;
+        };
+        if let Some(list) = self.shared.offers_mut(op.post.peer, op.peers) {
+            self.ops.push(list, BY_OFFER, id.0);
+        }
+    }
+
+    /// Removes an operation from the list of offers, if it is in one.
+    pub(super) fn unlist_offer(&mut self, id: OpId) {
+        let Some(op) = self.op(id).filter(|op| op.has_offer()) else {
+            return;
+        };
+        if let Some(list) = self.shared.offers_mut(op.post.peer, op.peers) {
+            self.ops.unlink(list, BY_OFFER, id.0);
+        }
+    }
+
+    /// Returns the receive or the arrival of an offer: that of the peer's operation.
+    pub(super) fn find_offer(&mut self, peer: PeerId, operation: u64) -> Option<OpId> {
+        let mut next = self.ops.first(self.shared.offers_mut(peer, operation)?);
+        while let Some(key) = next {
+            let op = self.ops.get(key)?;
+            if (op.post.peer, op.peers) == (peer, operation) {
+                return Some(OpId(key));
+            }
+            next = self.ops.next(BY_OFFER, key);
+        }
+        None
     }
 
     /// Returns an operation.

@@ -35,11 +35,13 @@ use super::{
 };
 use core::ops::DerefMut;
 
-/// Receives and arrivals of peers and tags with the same hash, oldest first.
+/// Receives and arrivals of peers and tags with the same hash, oldest first. Receives and arrivals
+/// of offers whose peers and operations have the same hash.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
     pub(super) receives: List,
     pub(super) arrivals: List,
+    pub(super) offers: List,
 }
 
 impl Bucket {
@@ -48,6 +50,7 @@ impl Bucket {
         Self {
             receives: List::new(),
             arrivals: List::new(),
+            offers: List::new(),
         }
     }
 }
@@ -55,9 +58,18 @@ impl Bucket {
 impl<B: DerefMut<Target = [Bucket]>> Shared<B> {
     /// Returns the bucket of a peer and a tag.
     pub(super) fn bucket_mut(&mut self, peer: PeerId, tag: i32) -> Option<&mut Bucket> {
-        // A cast that keeps the bits of the tag. Fibonacci hashing: the multiplier is 2^64 divided
-        // by the golden ratio.
-        let key = (u64::from(peer.0.index()) << 32) | u64::from(tag as u32);
+        // A cast that keeps the bits of the tag.
+        self.bucket_of((u64::from(peer.0.index()) << 32) | u64::from(tag as u32))
+    }
+
+    /// Returns the offers of a peer's operations with the same hash.
+    pub(super) fn offers_mut(&mut self, peer: PeerId, operation: u64) -> Option<&mut List> {
+        let key = (u64::from(peer.0.index()) << 32) ^ operation;
+        Some(&mut self.bucket_of(key)?.offers)
+    }
+
+    fn bucket_of(&mut self, key: u64) -> Option<&mut Bucket> {
+        // Fibonacci hashing: the multiplier is 2^64 divided by the golden ratio.
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let count = u64::try_from(self.buckets.len()).ok()?;
         let index = hash.checked_rem(count)?;
@@ -131,6 +143,7 @@ impl<S: Storage> Engine<S> {
         match header.kind {
             Kind::Rts => {
                 op.peers = header.operation;
+                self.list_offer(id);
                 self.take_offer(home, id, header, fits, source);
             }
             _ if fits => {

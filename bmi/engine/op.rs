@@ -20,17 +20,23 @@ use super::{
     },
     ranges::Ranges,
     table::Key,
-    wire::Header, //
+    wire::{
+        Header,
+        Kind, //
+    },
 };
 
-/// Links of an operation: one list by its state, the list of its peer, and the list of deadlines.
-pub(crate) const LINKS: usize = 3;
+/// Links of an operation: one list by its state, the list of its peer, the list of deadlines, and
+/// the list of offers with the same hash.
+pub(crate) const LINKS: usize = 4;
 /// Link of the list by state ([`Queue`]).
 pub(super) const BY_STATE: usize = 0;
 /// Link of the list of all operations of a peer, oldest first.
 pub(super) const BY_PEER: usize = 1;
 /// Link of the list of deadlines.
 pub(super) const BY_DEADLINE: usize = 2;
+/// Link of the list of offers with the same hash.
+pub(super) const BY_OFFER: usize = 3;
 
 /// Identity of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -242,6 +248,15 @@ impl Op {
             Part::Header(header) => Some(header),
             Part::None | Part::Stripes(_) | Part::Ranges(_) => None,
         }
+    }
+
+    /// Returns whether the operation is the receive or the arrival of an offer.
+    pub(super) fn has_offer(&self) -> bool {
+        let takes = match self.part {
+            Part::Header(header) => header.kind == Kind::Rts,
+            Part::None | Part::Stripes(_) | Part::Ranges(_) => self.post.role == Role::Receive,
+        };
+        takes && self.peers != 0
     }
 
     /// Returns the stripe of a rail.

@@ -23,6 +23,7 @@ pub use self::{
     memory::Buffers,
     network::EndState,
     node::{
+        accesses,
         Settings,
         SMALL, //
     },

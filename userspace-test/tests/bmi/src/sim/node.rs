@@ -25,12 +25,48 @@ use crate::bmi::engine::{
     Window,
     LINKS, //
 };
+use std::{
+    cell::Cell,
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
+};
+
+thread_local! {
+    /// Accesses of entries of operations.
+    static ACCESSES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns how often this thread has accessed entries of operations.
+pub fn accesses() -> u64 {
+    ACCESSES.get()
+}
+
+/// Vector that counts how often it is accessed.
+pub struct Counted<T>(Vec<T>);
+
+impl<T> Deref for Counted<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        ACCESSES.set(ACCESSES.get() + 1);
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Counted<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        ACCESSES.set(ACCESSES.get() + 1);
+        &mut self.0
+    }
+}
 
 /// Storage in vectors.
 pub struct Vectors;
 
 impl Storage for Vectors {
-    type Ops = Vec<Entry<Op, LINKS>>;
+    type Ops = Counted<Entry<Op, LINKS>>;
     type Peers = Vec<Entry<Peer, 1>>;
     type Buckets = Vec<Bucket>;
 }
@@ -81,7 +117,8 @@ pub const SMALL: Settings = Settings {
 impl Node {
     pub fn new(settings: Settings) -> Self {
         let buckets = vec![Bucket::new(); 7];
-        let mut engine = Engine::new(settings, Vec::new(), Vec::new(), buckets).expect("an engine");
+        let ops = Counted(Vec::new());
+        let mut engine = Engine::new(settings, ops, Vec::new(), buckets).expect("an engine");
         assert_eq!(engine.open_context(), Some(0));
         Self {
             engine,
@@ -101,7 +138,7 @@ impl Node {
         while self.engine.room() <= session {
             self.ops = self.ops * 2 + 64;
             let ops = (0..self.ops).map(|_| Entry::vacant()).collect();
-            self.engine.grow_ops(ops);
+            self.engine.grow_ops(Counted(ops));
         }
         if self.engine.census().1 as usize >= self.peers {
             self.peers = self.peers * 2 + 2;

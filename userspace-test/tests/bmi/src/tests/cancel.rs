@@ -17,9 +17,12 @@ use super::{
 use crate::{
     bmi::engine::{
         Error,
+        Header,
+        Kind,
         OpId, //
     },
     sim::{
+        accesses,
         Settings,
         SMALL, //
     },
@@ -233,4 +236,65 @@ fn a_second_cancellation_changes_nothing() {
     pair.world.tick(patience / 2);
     pair.world.run();
     assert_eq!(pair.error_of(SERVER, receive), Some(Error::Cancelled));
+}
+
+/// Returns how often operations are accessed until a cancelled offer is withdrawn, while so many
+/// receives of the server wait for other messages. The offer is an arrival, or `matched` by a
+/// receive whose CTS has not arrived.
+fn accesses_of_a_cancel(receives: i32, matched: bool) -> u64 {
+    let mut pair = Pair::new(7, SMALL);
+    for tag in 0..receives {
+        pair.receive(SERVER, 2 + tag, LENGTH, 1);
+    }
+    let send = pair.send(CLIENT, 1, &pattern(1, LENGTH), 1);
+    pair.world.run();
+    if matched {
+        pair.receive(SERVER, 1, LENGTH, 1);
+        while pair.world.nodes[SERVER].home.exposed.is_empty() {
+            assert!(pair.world.step());
+        }
+    }
+    pair.cancel(CLIENT, send);
+    let before = accesses();
+    pair.world.run();
+    let after = accesses();
+    assert_eq!(pair.error_of(CLIENT, send), Some(Error::Cancelled));
+    after - before
+}
+
+#[test]
+fn takes_as_long_with_many_operations() {
+    for matched in [false, true] {
+        let few = accesses_of_a_cancel(10, matched);
+        assert_eq!(few, accesses_of_a_cancel(1000, matched), "{matched}");
+    }
+}
+
+#[test]
+fn names_an_offer_and_its_generation() {
+    const OFFER: u64 = (2 << 32) | 5;
+    let mut pair = Pair::new(8, SMALL);
+    let connection = pair.world.established()[0];
+    pair.world.nodes[CLIENT].frozen = true;
+    let before = pair.world.nodes[SERVER].engine.census().0;
+    for (kind, operation, arrivals) in [
+        (Kind::Rts, OFFER, 1),
+        (Kind::Cancel, (1 << 32) | 5, 1),
+        (Kind::Cancel, (3 << 32) | 5, 1),
+        (Kind::Cancel, (2 << 32) | 6, 1),
+        (Kind::Cancel, 0, 1),
+        (Kind::Cancel, OFFER, 0),
+        (Kind::Cancel, OFFER, 0),
+    ] {
+        let header = Header {
+            sequence: pair.world.ends[connection][1].received,
+            length: 1000,
+            operation,
+            ..Header::new(kind)
+        };
+        pair.world.forge(connection, 1, header.encode().to_vec());
+        pair.world.run();
+        let after = pair.world.nodes[SERVER].engine.census().0;
+        assert_eq!(after, before + arrivals, "{kind:?} {operation:#x}");
+    }
 }
