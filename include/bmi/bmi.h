@@ -16,13 +16,18 @@
  * the removal of the RDMA device, operations fail with BMI_ENODEV or BMI_ECONNRESET. Posts, and
  * tests without an operation, fail with BMI_ENODEV then.
  */
-#pragma once
+#ifndef __BMI_H
+#define __BMI_H
 
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The types and numbers of OrangeFS's bmi-types.h. The header that comes first defines them. */
+#ifndef __BMI_TYPES_H
+#define __BMI_TYPES_H
 
 typedef int64_t bmi_size_t;
 typedef int32_t bmi_msg_tag_t;
@@ -158,6 +163,11 @@ struct bmi_optimistic_buffer_info {
 #define BMI_ENORECVR		((6 | BMI_NON_ERROR_BIT) | BMI_ERROR)
 #define BMI_ETRYAGAIN		((7 | BMI_NON_ERROR_BIT) | BMI_ERROR)
 
+/* Returns BMI's number of an error of errno.h, with the same sign; any other number unchanged. */
+int bmi_errno_to_pvfs(int error);
+
+#endif /* __BMI_TYPES_H */
+
 /* An unexpected message. BMI_unexpected_free() frees the buffer. */
 struct BMI_unexpected_info {
 	bmi_error_code_t error_code;
@@ -170,16 +180,18 @@ struct BMI_unexpected_info {
 /*
  * Opens an adapter: the one that the environment variable KDAPL_BMI_ADAPTER names, that of
  * listen_addr, or the first whose port is up. method_list is NULL, or contains "kdapl". listen_addr
- * is NULL, or with BMI_INIT_SERVER "kdapl://HOST:PORT".
+ * is NULL, or with BMI_INIT_SERVER "kdapl://HOST:PORT". If the library is initialized, the call is
+ * counted, and its arguments have no effect.
  *
- * Errors: BMI_EBUSY if the library is initialized (OrangeFS counts such calls), BMI_EINVAL for the
- * arguments, BMI_ENODEV without a device or the module, BMI_EACCES, BMI_EADDRINUSE, BMI_ENOMEM.
+ * Errors: BMI_EINVAL for the arguments, BMI_ENODEV without a device or the module, BMI_EACCES,
+ * BMI_EADDRINUSE, BMI_ENOMEM.
  */
 int BMI_initialize(const char *method_list, const char *listen_addr, int flags);
 /*
- * Ends all connections and operations, and frees all memory. No other thread may be in a call:
- * otherwise the library ends when the last call returns. Messages that the peer has not taken are
- * lost, also if their sends have succeeded: wait for an answer first.
+ * Ends what one BMI_initialize() has begun. The last call ends all connections and operations, and
+ * frees all memory. No other thread may be in a call then: otherwise the library ends when the last
+ * call returns. Messages that the peer has not taken are lost, also if their sends have succeeded:
+ * wait for an answer first.
  */
 int BMI_finalize(void);
 
@@ -242,7 +254,7 @@ int BMI_testsome(int incount, bmi_op_id_t *id_array, int *outcount, int *index_a
 int BMI_testcontext(int incount, bmi_op_id_t *out_id_array, int *outcount,
 		    bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		    void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);
-/* Takes unexpected messages. */
+/* Takes unexpected messages. After the removal of the device, it fails at once. */
 int BMI_testunexpected(int incount, int *outcount, struct BMI_unexpected_info *info_array,
 		       int max_idle_time_ms);
 /*
@@ -281,3 +293,5 @@ int BMI_query_addr_range(BMI_addr_t addr, const char *id_string, int netmask);
 #ifdef __cplusplus
 }
 #endif
+
+#endif /* __BMI_H */

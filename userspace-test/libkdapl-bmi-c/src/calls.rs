@@ -55,9 +55,9 @@ extern "C" fn BMI_initialize(
     listen_addr: *const c_char,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: The program passes NULL or C strings.
-    let texts = unsafe { text(method_list).and_then(|methods| Ok((methods, text(listen_addr)?))) };
-    returned(texts.and_then(|(methods, listen)| {
+    let options = || {
+        // SAFETY: The program passes NULL or C strings.
+        let (methods, listen) = unsafe { (text(method_list)?, text(listen_addr)?) };
         let ours = methods.is_none_or(|methods| methods.contains("kdapl"));
         if !ours || listen.is_some() != (flags & SERVER != 0) {
             return Err(EINVAL);
@@ -67,13 +67,19 @@ extern "C" fn BMI_initialize(
             listen: listen.map(str::to_owned),
             ..Options::default()
         };
-        library::initialize(&options, flags & AUTO_REF_COUNT != 0).map(|()| 0)
-    }))
+        Ok((options, flags & AUTO_REF_COUNT != 0))
+    };
+    returned(library::initialize(options).map(|()| 0))
 }
 
 #[no_mangle]
 extern "C" fn BMI_finalize() -> c_int {
     returned(library::finalize().map(|()| 0))
+}
+
+#[no_mangle]
+extern "C" fn bmi_errno_to_pvfs(error: c_int) -> c_int {
+    errors::of_errno(error)
 }
 
 #[no_mangle]

@@ -58,6 +58,75 @@ pub fn of(error: &Error) -> i32 {
     }
 }
 
+/// Errors of `errno.h` in the order of their numbers in BMI, from 1 on.
+const ERRNOS: [i32; 59] = [
+    libc::EPERM,
+    libc::ENOENT,
+    libc::EINTR,
+    libc::EIO,
+    libc::ENXIO,
+    libc::EBADF,
+    libc::EAGAIN,
+    libc::ENOMEM,
+    libc::EFAULT,
+    libc::EBUSY,
+    libc::EEXIST,
+    libc::ENODEV,
+    libc::ENOTDIR,
+    libc::EISDIR,
+    libc::EINVAL,
+    libc::EMFILE,
+    libc::EFBIG,
+    libc::ENOSPC,
+    libc::EROFS,
+    libc::EMLINK,
+    libc::EPIPE,
+    libc::EDEADLK,
+    libc::ENAMETOOLONG,
+    libc::ENOLCK,
+    libc::ENOSYS,
+    libc::ENOTEMPTY,
+    libc::ELOOP,
+    libc::EWOULDBLOCK,
+    libc::ENOMSG,
+    libc::EUNATCH,
+    libc::EBADR,
+    libc::EDEADLOCK,
+    libc::ENODATA,
+    libc::ETIME,
+    libc::ENONET,
+    libc::EREMOTE,
+    libc::ECOMM,
+    libc::EPROTO,
+    libc::EBADMSG,
+    libc::EOVERFLOW,
+    libc::ERESTART,
+    libc::EMSGSIZE,
+    libc::EPROTOTYPE,
+    libc::ENOPROTOOPT,
+    libc::EPROTONOSUPPORT,
+    libc::EOPNOTSUPP,
+    libc::EADDRINUSE,
+    libc::EADDRNOTAVAIL,
+    libc::ENETDOWN,
+    libc::ENETUNREACH,
+    libc::ENETRESET,
+    libc::ENOBUFS,
+    libc::ETIMEDOUT,
+    libc::ECONNREFUSED,
+    libc::EHOSTDOWN,
+    libc::EHOSTUNREACH,
+    libc::EALREADY,
+    libc::EACCES,
+    libc::ECONNRESET,
+];
+
+/// Returns the number of an error of `errno.h`, with its sign; any other number unchanged.
+pub fn of_errno(error: i32) -> i32 {
+    let place = ERRNOS.iter().position(|errno| errno.unsigned_abs() == error.unsigned_abs());
+    place.map_or(error, |place| error.signum() * number(place as i32 + 1))
+}
+
 fn of_dat(error: &libkdapl_bmi::DatError) -> i32 {
     match error.errno() {
         Some(libc::EACCES | libc::EPERM) => return EACCES,

@@ -23,40 +23,56 @@ pub struct Library {
     pub counts_references: bool,
 }
 
-static LIBRARY: RwLock<Option<Arc<Library>>> = RwLock::new(None);
+/// The library, and the calls of `BMI_initialize` that were not followed by `BMI_finalize`.
+struct Opened {
+    library: Arc<Library>,
+    count: usize,
+}
+
+static LIBRARY: RwLock<Option<Opened>> = RwLock::new(None);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No panic leaves one of the tables half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Initializes the library.
-pub fn initialize(options: &Options, counts_references: bool) -> Outcome<()> {
-    let mut library = LIBRARY.write().unwrap_or_else(PoisonError::into_inner);
-    if library.is_some() {
-        return Err(errors::EBUSY);
+/// Initializes the library, or counts the call if it is initialized. `options` returns the options
+/// and whether unexpected messages add references.
+pub fn initialize(options: impl FnOnce() -> Outcome<(Options, bool)>) -> Outcome<()> {
+    let mut opened = LIBRARY.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(opened) = &mut *opened {
+        opened.count += 1;
+        return Ok(());
     }
-    let bmi = Bmi::open(options).map_err(|error| errors::of(&error))?;
-    *library = Some(Arc::new(Library {
+    let (options, counts_references) = options()?;
+    let bmi = Bmi::open(&options).map_err(|error| errors::of(&error))?;
+    let library = Arc::new(Library {
         bmi,
         contexts: Mutex::default(),
         addresses: Mutex::default(),
         allocated: Mutex::default(),
         counts_references,
-    }));
+    });
+    *opened = Some(Opened { library, count: 1 });
     Ok(())
 }
 
-/// Ends the library, when the last call that is in progress returns.
+/// Drops a call of `initialize`. The last one ends the library, when the last call that is in
+/// progress returns.
 pub fn finalize() -> Outcome<()> {
-    let mut library = LIBRARY.write().unwrap_or_else(PoisonError::into_inner);
-    library.take().map(drop).ok_or(errors::EDEVINIT)
+    let mut opened = LIBRARY.write().unwrap_or_else(PoisonError::into_inner);
+    let left = opened.as_mut().ok_or(errors::EDEVINIT)?;
+    left.count -= 1;
+    if left.count == 0 {
+        *opened = None;
+    }
+    Ok(())
 }
 
 /// Returns the library, if it is initialized.
 pub fn get() -> Outcome<Arc<Library>> {
-    let library = LIBRARY.read().unwrap_or_else(PoisonError::into_inner);
-    library.clone().ok_or(errors::EDEVINIT)
+    let opened = LIBRARY.read().unwrap_or_else(PoisonError::into_inner);
+    opened.as_ref().map(|opened| opened.library.clone()).ok_or(errors::EDEVINIT)
 }
 
 impl Library {

@@ -153,6 +153,7 @@ static int all_is_refused(void)
 {
 	struct bmi_unexpected_info info;
 	bmi_op_id_t id;
+	int count;
 
 	/* The client's adapter may be the last that is told. */
 	SAME(bmi_testcontext(client, 1, &id, NULL, NULL, NULL, NULL, -1, at_client), -ENODEV);
@@ -161,7 +162,11 @@ static int all_is_refused(void)
 	SAME(bmi_post_sendunexpected(client, &id, to_server, out, 8, TAG, NULL, at_client),
 	     -ENODEV);
 	SAME(bmi_post_send(server, &id, to_client, out, 8, TAG, NULL, at_server), -ENODEV);
-	SAME(bmi_testunexpected(server, 1, NULL, &info, -1), -ENODEV);
+	SAME(bmi_testunexpected(server, 1, &count, &info, -1), -ENODEV);
+	/* A poll, too. */
+	count = 5;
+	SAME(bmi_testunexpected(server, 1, &count, &info, 0), -ENODEV);
+	SAME(count, 0);
 	SAME(bmi_memalloc(client, 8) == NULL, 1);
 	return 0;
 }

@@ -6,6 +6,7 @@
  * and after that. Prints "done", or the line and the values of the first check that fails.
  */
 #include <bmi/bmi.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -279,12 +280,34 @@ static void memory(void)
 	SAME(BMI_unexpected_free(self, NULL), 0);
 }
 
+/* Checks the numbers of errors, of either sign. */
+static void numbers(void)
+{
+	static const struct {
+		int of, wanted;
+	} rows[] = {
+		{ EPERM, BMI_EPERM }, { EIO, BMI_EIO }, { EAGAIN, BMI_EAGAIN },
+		{ EINVAL, BMI_EINVAL }, { EDEADLK, BMI_EDEADLK }, { ENOSYS, BMI_ENOSYS },
+		{ ENOMSG, BMI_ENOMSG }, { EOVERFLOW, BMI_EOVERFLOW }, { ERESTART, BMI_ERESTART },
+		{ EADDRINUSE, BMI_EADDRINUSE }, { ETIMEDOUT, BMI_ETIMEDOUT },
+		{ ECONNRESET, BMI_ECONNRESET }, { 0, 0 }, { ENOTCONN, ENOTCONN },
+		{ BMI_EINVAL, BMI_EINVAL }, { INT_MAX, INT_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		SAME(bmi_errno_to_pvfs(rows[i].of), rows[i].wanted);
+		SAME(bmi_errno_to_pvfs(-rows[i].of), -rows[i].wanted);
+	}
+	SAME(bmi_errno_to_pvfs(INT_MIN), INT_MIN);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
 		fprintf(stderr, "usage: bmi-arguments kdapl://HOST:PORT\n");
 		return 2;
 	}
+	numbers();
 	uninitialized();
 	initialize(argv[1]);
 	contexts();

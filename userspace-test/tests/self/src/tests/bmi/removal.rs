@@ -118,6 +118,8 @@ fn refuses_all(side: &Side, peer: &Peer) -> Result<()> {
     lost(side.context.send_unexpected(peer, 1, &[], 0))?;
     lost(side.context.receive(peer, 1, &[], 0))?;
     lost(side.bmi.wait_unexpected(1, None))?;
+    // A poll, too.
+    lost(side.bmi.wait_unexpected(1, Some(Duration::ZERO)))?;
     match side.bmi.alloc(100) {
         Err(Error::Dat(error)) => device_gone(Err::<(), _>(error)),
         other => bail!("memory of a device that is gone: {other:?}"),
