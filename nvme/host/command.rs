@@ -82,7 +82,7 @@ impl Slot {
         };
         let remote = self
             .fmr
-            .register(request.lend()?, access, ep)
+            .register_with_next(request.lend()?, access, ep)
             .map_err(|(error, _)| errno(error))?;
         Ok(Sgl::Keyed {
             address: remote.address,

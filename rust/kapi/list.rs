@@ -89,6 +89,13 @@ unsafe fn post_with<E: From<DatError>>(
     list: &[bindings::DAT_LIST_DTO],
     mut post_list: impl FnMut(&[Post<'_>]) -> (usize, Result<(), E>),
 ) -> (usize, Result<(), E>) {
+    if let [dto] = list {
+        // SAFETY: By the safety requirement.
+        return match unsafe { describe(dto) } {
+            Ok(post) => post_list(core::slice::from_ref(&post)),
+            Err(error) => (0, Err(E::from(error))),
+        };
+    }
     let mut done = 0_usize;
     for part in list.chunks(MAX_CHAIN) {
         let mut posts = [Post::NOTHING; MAX_CHAIN];
@@ -145,6 +152,25 @@ unsafe fn post_all(ep: KernelHandle, list: &[bindings::DAT_LIST_DTO]) -> (usize,
     }
 }
 
+/// Borrows the DTOs of a list.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER: (number of DTOs) for a negative one; (operation) for NULL, unless `count` is
+/// 0.
+///
+/// # Safety
+///
+/// `list` refers to at least `count` DTOs, unless it is NULL.
+unsafe fn dtos(
+    list: &In<bindings::DAT_LIST_DTO>,
+    count: i32,
+) -> DatResult<&[bindings::DAT_LIST_DTO]> {
+    let count = usize::try_from(count).map_err(|_| DatError::Invalid(Arg::Dtos))?;
+    // SAFETY: By the safety requirement.
+    unsafe { list.slice(count, Arg::Operation) }
+}
+
 export! {
     /// `kdapl_ep_post_list`.
     fn kdapl_ep_post_list(
@@ -154,10 +180,10 @@ export! {
         posted: Out<i32>,
     ) {
         posted.put(0);
-        Adapter::check::<Ep>(ep)?;
-        let count = usize::try_from(count).map_err(|_| DatError::Invalid(Arg::Dtos))?;
         // SAFETY: The header obliges the caller to pass `count` DTOs, unless `list` is NULL.
-        let list = unsafe { list.slice(count, Arg::Operation) }?;
+        let list = unsafe { dtos(&list, count) };
+        // The handle is checked before the other arguments.
+        let list = list.or_else(|error| Adapter::check::<Ep>(ep).and(Err(error)))?;
         // SAFETY: The header obliges the caller to pass the segments of each.
         let (done, result) = unsafe { post_all(ep, list) };
         posted.put(count_out(u32::try_from(done).unwrap_or(u32::MAX)));

@@ -133,13 +133,44 @@ impl<M: Scattered> Fmr<M> {
     ///
     /// INVALID_STATE (LMR in use) if memory is registered. An error returns the memory.
     pub fn register(&mut self, memory: M, access: Access, ep: &Ep) -> Result<Remote, (Error, M)> {
+        self.register_with(bindings::DAT_COMPLETION_SUPPRESS_FLAG, memory, access, ep)
+    }
+
+    /// As [`Self::register`], but the device reports a success with the next request of the
+    /// Endpoint only, which costs it less. The caller posts one right away. The LMR can be
+    /// registered again after that request has completed.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::register`].
+    pub fn register_with_next(
+        &mut self,
+        memory: M,
+        access: Access,
+        ep: &Ep,
+    ) -> Result<Remote, (Error, M)> {
+        self.register_with(
+            bindings::KDAPL_COMPLETION_WITH_NEXT_FLAG,
+            memory,
+            access,
+            ep,
+        )
+    }
+
+    fn register_with(
+        &mut self,
+        flags: u32,
+        memory: M,
+        access: Access,
+        ep: &Ep,
+    ) -> Result<Remote, (Error, M)> {
         let in_use = bindings::DAT_INVALID_STATE_LMR_IN_USE;
         let in_use = Error::new(bindings::DAT_INVALID_STATE, in_use);
         let Some(cell) = self.cell.as_mut().filter(|cell| cell.memory.is_none()) else {
             return Err((in_use, memory));
         };
         self.since = self.pz.0.adapter.next_position();
-        match fast_register(self.lmr, &memory, access, ep) {
+        match fast_register(self.lmr, &memory, access, (ep, flags)) {
             Ok(remote) => {
                 self.rmr_context = remote.context;
                 cell.memory = Some(memory);
@@ -190,7 +221,12 @@ impl<M: Scattered> Fmr<M> {
 }
 
 /// Posts the request of a registration.
-fn fast_register<M: Scattered>(lmr: Handle, memory: &M, access: Access, ep: &Ep) -> Result<Remote> {
+fn fast_register<M: Scattered>(
+    lmr: Handle,
+    memory: &M,
+    access: Access,
+    (ep, flags): (&Ep, u32),
+) -> Result<Remote> {
     let list = memory.list();
     let description = bindings::DAT_REGION_DESCRIPTION {
         for_platform: list.first.as_ptr().cast(),
@@ -215,7 +251,7 @@ fn fast_register<M: Scattered>(lmr: Handle, memory: &M, access: Access, ep: &Ep)
             bindings::DAT_VA_TYPE_VA,
             ep.handle().raw(),
             cookie,
-            bindings::DAT_COMPLETION_SUPPRESS_FLAG,
+            flags,
             core::ptr::null_mut(),
             &raw mut remote.context,
         )

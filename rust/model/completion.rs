@@ -35,6 +35,10 @@ impl CompletionFlags {
     pub(crate) const AFTER_END: Self = Self(0x4000_0000);
     /// Start an invalidation only after earlier requests have completed. Kernel consumers only.
     pub(crate) const LMR_INVALIDATE_FENCE: Self = Self(0x20);
+    /// Report the success of a registration with the completion of the next request only. Not a
+    /// flag of DAT. It includes [`CompletionFlags::SUPPRESS`]. Kernel consumers only.
+    pub(crate) const WITH_NEXT: Self = Self(Self::WITH_NEXT_BIT | Self::SUPPRESS.0);
+    const WITH_NEXT_BIT: u32 = 0x40;
 
     /// All flags of processes.
     pub(crate) const ALL: u32 = Self::SUPPRESS.0
@@ -44,7 +48,8 @@ impl CompletionFlags {
         | Self::EVD_THRESHOLD.0;
 
     /// All flags of kernel consumers.
-    pub(crate) const ALL_OF_KERNEL: u32 = Self::ALL | Self::LMR_INVALIDATE_FENCE.0;
+    pub(crate) const ALL_OF_KERNEL: u32 =
+        Self::ALL | Self::LMR_INVALIDATE_FENCE.0 | Self::WITH_NEXT.0;
 
     /// Converts the flags of a DTO. `None` if the operation does not support a flag, or if the
     /// Endpoint is not configured for it.
@@ -63,16 +68,18 @@ impl CompletionFlags {
             | Operation::RdmaWrite
             | Operation::RdmaRead
             | Operation::RdmaReadToRmr
-            | Operation::BindMw
-            | Operation::LmrFmr => request,
+            | Operation::BindMw => request,
+            Operation::LmrFmr => request | Self::WITH_NEXT_BIT,
             Operation::LmrInvalidate => request | Self::LMR_INVALIDATE_FENCE.0,
         };
         let by_mode = match mode {
             WakeMode::Unsignalled => Self::UNSIGNALLED.0,
             WakeMode::Threshold | WakeMode::Solicited => 0,
         };
-        if bits & !(by_operation | by_mode) == 0 {
-            Some(Self(bits))
+        let flags = Self(bits);
+        let is_complete = bits & Self::WITH_NEXT_BIT == 0 || flags.has(Self::WITH_NEXT);
+        if is_complete && bits & !(by_operation | by_mode) == 0 {
+            Some(flags)
         } else {
             None
         }

@@ -13,6 +13,9 @@
 //!   retired by: \______/    \_____/     \__/ none so far: the end is open
 //! ```
 //!
+//! A registration that is reported [with the next request](CompletionFlags::WITH_NEXT) is
+//! unsignalled, and the request after it is signalled.
+//!
 //! Requests that no completion retires would hold their slots for ever. Two rules prevent that:
 //!
 //! - At least one request in [`interval`] is signalled, and so is one that takes the last free
@@ -168,14 +171,23 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
 
     /// Decides whether the next request, which has this number, may be unsignalled.
     ///
-    /// Requests that change memory regions are signalled: they own the region until they complete.
+    /// Requests that change memory regions own the region until they are retired. So they are
+    /// signalled, unless the consumer has said that it waits for the next request.
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
         dto.flags.has(CompletionFlags::SUPPRESS)
             && self.signalling == Signalling::Few
             && !dto.flags.has(CompletionFlags::MARKER)
-            && !dto.operation.is_local()
+            && (!dto.operation.is_local() || dto.flags.has(CompletionFlags::WITH_NEXT))
+            && !self.ends_registration()
             && number.wrapping_sub(self.last_signalled) < interval(self.capacity())
             && self.outstanding().saturating_add(1) < self.capacity()
+    }
+
+    /// Returns whether the last request is a registration that is reported with the next request.
+    fn ends_registration(&self) -> bool {
+        let newest = self.newest.slot().filter(|_| self.has_open_end());
+        let dto = newest.and_then(|slot| self.slots.get(slot));
+        dto.is_some_and(|dto| dto.flags.has(CompletionFlags::WITH_NEXT))
     }
 
     /// Frees the slot of a request that could not be posted to the device.
@@ -219,9 +231,14 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     }
 
     /// Frees the slot of the newest request of the open end, which no completion will retire.
-    /// Returns its slot and the request; `None` if the end is not open.
+    /// Returns its slot and the request; `None` if the end is not open. A registration keeps its
+    /// slot, because the driver may access the region: the device reports it as flushed, or the
+    /// queue pair is destroyed.
     pub(crate) fn give_up_end(&mut self) -> Option<(u32, Dto)> {
         let newest = self.newest.slot().filter(|_| self.has_open_end())?;
+        if self.slots.get(newest)?.operation.is_local() {
+            return None;
+        }
         self.complete(newest).map(|dto| (newest, dto))
     }
 

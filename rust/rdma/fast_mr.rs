@@ -28,7 +28,10 @@ use super::{
     },
     pd::Pd,
     umem::Umem,
-    wr, //
+    wr::{
+        self,
+        SendFlags, //
+    },
 };
 use crate::sys::workqueue::queue;
 use core::ptr::NonNull;
@@ -261,13 +264,13 @@ impl FastMr {
     }
 
     /// Builds the request that registers the region.
-    pub(super) fn registration(&self, wr_id: u64, fence: bool) -> bindings::ib_reg_wr {
+    pub(super) fn registration(&self, wr_id: u64, flags: SendFlags) -> bindings::ib_reg_wr {
         wr::build_registration(
             wr_id,
             self.raw.as_ptr(),
             self.key(),
             u32::from(self.access),
-            fence,
+            flags,
         )
     }
 }

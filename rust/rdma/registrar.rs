@@ -25,6 +25,7 @@ use super::{
         WcBatch,
         WcStatus, //
     },
+    wr::SendFlags,
 };
 use crate::{
     model::handle::PerDirection,
@@ -158,7 +159,7 @@ impl Registrar {
     /// other error of the driver.
     pub(crate) fn register(self, region: &Arc<FastMr>) -> Result<Self, FailedRegistrar> {
         might_sleep();
-        let posted = match self.qp.post_registration(0, region, false) {
+        let posted = match self.qp.post_registration(0, region, SendFlags::SIGNALLED) {
             Ok(posted) => posted,
             Err(error) => return Err(self.failed(error, None)),
         };

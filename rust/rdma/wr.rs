@@ -179,7 +179,7 @@ pub(super) fn build_registration(
     mr: *mut bindings::ib_mr,
     key: u32,
     access: u32,
-    fence: bool,
+    flags: SendFlags,
 ) -> bindings::ib_reg_wr {
     let mut wr = bindings::ib_reg_wr {
         mr,
@@ -189,8 +189,7 @@ pub(super) fn build_registration(
     };
     wr.wr.__bindgen_anon_1.wr_id = wr_id;
     wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
-    let signalled = true;
-    wr.wr.send_flags = SendFlags { signalled, fence }.as_raw();
+    wr.wr.send_flags = flags.as_raw();
     wr
 }
 

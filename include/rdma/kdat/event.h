@@ -61,6 +61,8 @@ typedef u32 DAT_COMPLETION_FLAGS;
 #define DAT_COMPLETION_EVD_THRESHOLD_FLAG	0x10
 /* Of dat_lmr_invalidate() only. */
 #define DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG 0x20
+/* Of dat_lmr_fmr() only. It includes DAT_COMPLETION_SUPPRESS_FLAG. Not of DAT. */
+#define KDAPL_COMPLETION_WITH_NEXT_FLAG		0x41
 
 /**
  * struct dat_dto_completion_event_data - data of DAT_DTO_COMPLETION_EVENT

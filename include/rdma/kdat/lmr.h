@@ -281,13 +281,20 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  *         and the memory at a page boundary.
  * @ep: connected EP of the same PZ
  * @cookie: cookie of the completion
- * @flags: DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG; UNSIGNALLED as of a DTO
+ * @flags: DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG,
+ *         KDAPL_COMPLETION_WITH_NEXT_FLAG; UNSIGNALLED as of a DTO
  * @lmr_context: out: context for local segments; may be NULL
  * @rmr_context: out: context for the peer's segments; may be NULL
  *
  * Both contexts are valid for every later request of @ep, and for peers that get @rmr_context from
  * one. Other queues, also the receives of @ep, may use them after the completion. The request EVD
  * of @ep gets a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
+ *
+ * With KDAPL_COMPLETION_WITH_NEXT_FLAG a success has no event, and the device reports it with the
+ * next request of @ep, which saves a completion. It is for a consumer that posts that request right
+ * away. @lmr is in use until then: it can be registered again, or freed, when the next request has
+ * completed, also if a peer has ended the registration before. If no request follows, kDAPL posts
+ * one of its own, within two seconds or when the connection ends.
  *
  * The consumer keeps the memory until the completion of an invalidation: of dat_lmr_invalidate(),
  * or of a receive that names @rmr_context as invalidated (DAT_DTO_RECEIVE_WITH_INVALIDATE). The

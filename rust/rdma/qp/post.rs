@@ -110,13 +110,13 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         &self,
         wr_id: u64,
         region: &Arc<FastMr>,
-        fence: bool,
+        flags: SendFlags,
     ) -> Result<PostedMr> {
         if !region.is_in(&self._pd) {
             return Err(EINVAL);
         }
         let posted = PostedMr::for_registration(region.clone())?;
-        let wr = region.registration(wr_id, fence);
+        let wr = region.registration(wr_id, flags);
         // SAFETY: The structure is the one that the opcode requires. The region lives as long as
         // `posted`, which the caller keeps.
         match unsafe { self.post_raw((&raw const wr).cast()) } {

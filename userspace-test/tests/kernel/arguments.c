@@ -78,10 +78,13 @@ static int argument_numbers_of_registrations(void)
 	OK(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &lmr));
 	INVALID(5, FMR(DAT_MEM_TYPE_VIRTUAL, 0x100, DAT_COMPLETION_DEFAULT_FLAG));
 	INVALID(9, FMR(DAT_MEM_TYPE_VIRTUAL, read, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
+	/* Without DAT_COMPLETION_SUPPRESS_FLAG. */
+	INVALID(9, FMR(DAT_MEM_TYPE_VIRTUAL, read, 0x40));
 	OK(FMR(DAT_MEM_TYPE_VIRTUAL, read, DAT_COMPLETION_BARRIER_FENCE_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_FMR, 1, 0));
 	INVALID(4, dat_lmr_invalidate(lmr, pair.ep[0], cookie(1),
 				      DAT_COMPLETION_SOLICITED_WAIT_FLAG));
+	INVALID(4, dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), KDAPL_COMPLETION_WITH_NEXT_FLAG));
 	OK(dat_lmr_invalidate(lmr, pair.ep[0], cookie(1),
 			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_INVALIDATE, 1, 0));

@@ -62,7 +62,7 @@ static int provider_attributes(void)
 	SAME(provider.completion_flags_supported, DAT_COMPLETION_SUPPRESS_FLAG |
 	     DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
 	     DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG |
-	     DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
+	     DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG | KDAPL_COMPLETION_WITH_NEXT_FLAG);
 	SAME(provider.is_thread_safe, DAT_TRUE);
 	SAME(provider.supports_multipath, DAT_FALSE);
 	SAME(provider.rdma_write_for_rdma_read_req, is_iwarp ? DAT_TRUE : DAT_FALSE);

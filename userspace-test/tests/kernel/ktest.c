@@ -53,14 +53,14 @@ u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
 	upcall_tests, race_tests, traffic_tests, event_order_tests, removal_tests, object_tests,
-	agent_tests,
-	private_data_tests, address_tests, extension_tests, memory_tests, lmr_use_tests,
-	remote_tests, remote_thread_tests, region_tests, region_limit_tests, rmr_tests, fmr_tests,
-	fmr_memory_tests, fmr_end_tests, fmr_refusal_tests, srq_tests, atomic_tests, fault_tests,
-	close_tests, argument_tests, lost_tests, connecting_tests,
-	attribute_tests, refusal_tests, asynchronous_tests, read_only_tests, protection_tests,
-	limit_tests, namespace_tests, bh_upcall_tests, bh_traffic_tests, gate_tests,
-	gate_end_tests, handoff_tests, mixed_tests, mixed_killed_tests,
+	agent_tests, private_data_tests, address_tests, extension_tests, memory_tests,
+	lmr_use_tests, remote_tests, remote_thread_tests, region_tests, region_limit_tests,
+	rmr_tests, fmr_tests, fmr_memory_tests, fmr_end_tests, fmr_refusal_tests,
+	fmr_with_next_tests, srq_tests, atomic_tests, fault_tests, close_tests, argument_tests,
+	lost_tests, connecting_tests, attribute_tests, refusal_tests, asynchronous_tests,
+	read_only_tests, protection_tests, limit_tests, namespace_tests, bh_upcall_tests,
+	bh_traffic_tests, gate_tests, gate_end_tests, handoff_tests, mixed_tests,
+	mixed_killed_tests,
 };
 
 static struct dentry *folder;

@@ -53,6 +53,7 @@ extern const struct ktest fmr_tests[];
 extern const struct ktest fmr_memory_tests[];
 extern const struct ktest fmr_end_tests[];
 extern const struct ktest fmr_refusal_tests[];
+extern const struct ktest fmr_with_next_tests[];
 extern const struct ktest srq_tests[];
 extern const struct ktest atomic_tests[];
 extern const struct ktest fault_tests[];

@@ -38,6 +38,7 @@ use crate::{
             Handle,
             WrId, //
         },
+        requests::Posted,
     },
     rdma::{
         fast_mr::{
@@ -216,8 +217,10 @@ impl Ep {
         if let (Operation::BindMw | Operation::LmrFmr, Some(region)) = (dto.operation, region) {
             self.post_barrier(inner, region)?;
         }
-        let slot = inner.requests.post(*dto).ok_or(no_slot())?.slot;
-        let posted = self.post_local_to_qp(inner, slot, dto, region);
+        let Posted { slot, signalled } = inner.requests.post(*dto).ok_or(no_slot())?;
+        let fence = dto.flags.is_fenced();
+        let flags = SendFlags { signalled, fence };
+        let posted = self.post_local_to_qp(inner, slot, dto, flags, region);
         let posted = posted.inspect_err(|_| inner.requests.cancel(slot))?;
         if let Some(region) = posted {
             let lmr = lmr.map(Outstanding::new);
@@ -292,20 +295,19 @@ impl Ep {
         inner: &Inner,
         slot: u32,
         dto: &Dto,
+        flags: SendFlags,
         region: Option<&Arc<FastMr>>,
     ) -> DatResult<Option<PostedMr>> {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let wr = self.request_id(inner, slot);
-        let fence = dto.flags.is_fenced();
         match (dto.operation, region) {
             (Operation::LmrInvalidate, Some(region)) => {
-                qp.post_invalidation(wr, region, fence).map(Some)
+                qp.post_invalidation(wr, region, flags.fence).map(Some)
             }
-            (_, Some(region)) => qp.post_registration(wr, region, fence).map(Some),
+            (_, Some(region)) => qp.post_registration(wr, region, flags).map(Some),
             (_, None) => {
                 let nowhere = SendRequest::RdmaWrite(Remote::NOWHERE);
-                let signalled = true;
-                qp.post_send(wr, nowhere, SendFlags { signalled, fence }, &SgList::new())
+                qp.post_send(wr, nowhere, flags, &SgList::new())
                     .map(|()| None)
             }
         }

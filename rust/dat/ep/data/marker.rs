@@ -50,6 +50,7 @@ impl Ep {
                 length: dto.length,
                 extra: 0,
             };
+            inner.registrations.end(earlier, &dto, result.status);
             self.count_completion(inner, earlier, &dto, result);
         }
     }

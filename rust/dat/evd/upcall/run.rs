@@ -121,8 +121,9 @@ enum NextUpcall {
 }
 
 impl Evd {
-    /// Takes the next event for a runner, if the runner may take one.
-    fn take_for(self: &Arc<Self>, runner: u32) -> NextUpcall {
+    /// Takes the next event for a runner, if the runner may take one. If none `was_left` after the
+    /// last one, the completion queues are armed before they are polled again.
+    fn take_for(self: &Arc<Self>, runner: u32, was_left: bool) -> NextUpcall {
         let upcalls = &self.wakeup.upcalls;
         // Hold the lock to the end: a taken event must get its upcall, even if the policy changes.
         let settings = upcalls.settings.lock();
@@ -141,7 +142,10 @@ impl Evd {
             };
         }
         let mut popped = Record::default();
-        let found = self.pop(&mut consumer, DrainLimit::All, &mut popped);
+        let found = match was_left {
+            true => self.pop(&mut consumer, DrainLimit::All, &mut popped),
+            false => TakeResult::Nothing,
+        };
         if matches!(found, TakeResult::BudgetExhausted) {
             return NextUpcall::LookAgain;
         }
@@ -165,11 +169,13 @@ impl Evd {
         NextUpcall::Event(upcall.clone(), record, more)
     }
 
-    /// Makes the next upcall of a runner, if there is an event for it.
-    fn step(self: &Arc<Self>, runner: &Runner) -> RunnerStep {
-        match self.take_for(runner.number) {
+    /// Makes the next upcall of a runner, if there is an event for it. Sets `is_left` to whether
+    /// another event is queued.
+    fn step(self: &Arc<Self>, runner: &Runner, is_left: &mut bool) -> RunnerStep {
+        match self.take_for(runner.number, core::mem::replace(is_left, true)) {
             NextUpcall::Event(upcall, record, more) => {
                 runner.call(&*upcall, UpcallReason::Event(&record, more));
+                *is_left = more;
                 return RunnerStep::Next;
             }
             // The events stay queued until the consumer dequeues them. No further upcall reports
@@ -187,7 +193,8 @@ impl Evd {
 
     /// Makes upcalls while events are queued, up to the budget.
     fn make_upcalls(self: &Arc<Self>, runner: &Arc<Runner>) {
-        match take_turn(runner.context.budget(), || self.step(runner)) {
+        let mut is_left = true;
+        match take_turn(runner.context.budget(), || self.step(runner, &mut is_left)) {
             TurnEnd::Finished => {}
             // The runner still counts as active, so no other thread queues it.
             TurnEnd::QueueAgain => {

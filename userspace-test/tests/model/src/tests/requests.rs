@@ -136,6 +136,57 @@ fn only_requests_without_event_are_unsignalled() {
     assert!(post(&mut queue, Dto::marker()).signalled);
 }
 
+fn registration_with_next(n: u64) -> Dto {
+    let flags = CompletionFlags::of_dto(0x41, Operation::LmrFmr, WakeMode::Threshold);
+    Dto {
+        operation: Operation::LmrFmr,
+        flags: flags.expect("flags"),
+        ..write(n, 0)
+    }
+}
+
+#[test]
+fn a_registration_is_retired_by_the_next_request() {
+    let mut queue = requests(64);
+    for _ in 0..3 {
+        assert!(!post(&mut queue, registration_with_next(1)).signalled);
+        assert!(queue.has_open_end());
+        // Signalled, although it has no event.
+        let next = post(&mut queue, suppressed(2));
+        assert!(next.signalled);
+        assert!(!queue.has_open_end());
+        assert!(!post(&mut queue, suppressed(3)).signalled);
+        let last = post(&mut queue, write(4, 0));
+        assert_eq!(retired(&mut queue, next.slot), [1]);
+        assert_eq!(queue.complete(next.slot), Some(suppressed(2)));
+        assert_eq!(retired(&mut queue, last.slot), [3]);
+        assert_eq!(queue.complete(last.slot), Some(write(4, 0)));
+    }
+    // So is the registration after one, and the one that completes early retires none.
+    let first = post(&mut queue, registration_with_next(1));
+    let second = post(&mut queue, registration_with_next(2));
+    assert!(!first.signalled && second.signalled);
+    assert_eq!(queue.complete(first.slot), Some(registration_with_next(1)));
+    assert!(!post(&mut queue, suppressed(3)).signalled);
+    assert_eq!(retired(&mut queue, second.slot), []);
+}
+
+#[test]
+fn a_registration_at_the_open_end_is_not_given_up() {
+    let mut queue = requests(64);
+    let _ = post(&mut queue, suppressed(1));
+    let registration = post(&mut queue, registration_with_next(2));
+    assert_eq!(queue.give_up_end(), None);
+    assert_eq!(queue.outstanding(), 2);
+    // The device reports it as flushed.
+    assert_eq!(retired(&mut queue, registration.slot), [1]);
+    assert_eq!(
+        queue.complete(registration.slot),
+        Some(registration_with_next(2))
+    );
+    assert!(!queue.has_open_end());
+}
+
 #[test]
 fn all_are_signalled_for_other_drivers() {
     let mut queue = Requests::new(vec![Slot::vacant(); 64], Signalling::All);

@@ -139,6 +139,9 @@ tests! {
     fmr_old_context, 60, "In the kernel, the contexts of an earlier registration are invalid while the LMR is registered again";
     fmr_pipelined, 60, "In the kernel, a registration, a send and an invalidation are posted at once, without events";
     fmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an LMR, which is registered again";
+    fmr_with_next, 60, "In the kernel, a registration is reported with the next request of its Endpoint";
+    fmr_with_no_next, 60, "In the kernel, a registration that no request follows ends in time";
+    fmr_with_next_ends, 60, "In the kernel, a registration that no request follows ends with its connection";
     fmr_list_invalidate, 60, "In the kernel, a list of the peer writes to an LMR and then invalidates it";
     fmr_flushed, 60, "In the kernel, an LMR whose invalidation was flushed is registered on the next connection";
     fmr_flushed_outstanding, 120, "In the kernel, an LMR whose requests were outstanding at the end of a connection is used again";
@@ -295,8 +298,7 @@ kernel_tests! {
     endpoints null_evds connect_refusals connect_states async_overflow
     extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
-    argument_numbers_of_registrations
-    argument_numbers_of_service_point_calls lmr_free_during_receive lmr_free_after_slot_reuse
+    argument_numbers_of_registrations argument_numbers_of_service_point_calls lmr_free_during_receive lmr_free_after_slot_reuse
     lmr_free_during_request lmr_free_during_srq_receive lmr_free_beside_ep_free lmr_free_beside_list_post lmr_free_beside_connect
     remote_private_data remote_message remote_bounds
     remote_privileges remote_atomics remote_free remote_other_zone remote_rmr remote_invalidate
@@ -304,7 +306,7 @@ kernel_tests! {
     region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals
     region_hint rmr_of_kernel_memory rmr_bounds rmr_read_destination
     fmr_of_pages fmr_of_vmalloc fmr_of_physical_pages fmr_of_scatterlist fmr_of_bvecs fmr_lists
-    fmr_old_context fmr_pipelined fmr_remote_invalidate fmr_list_invalidate fmr_flushed fmr_flushed_outstanding
+    fmr_old_context fmr_pipelined fmr_with_next fmr_with_no_next fmr_with_next_ends fmr_remote_invalidate fmr_list_invalidate fmr_flushed fmr_flushed_outstanding
     fmr_thousand_rounds fmr_takes_completions fmr_endpoint_freed fmr_race fmr_states fmr_zones
     fmr_refusals fmr_privileges fmr_read_destination reserved_lmr lmr_free_unused
     rmr_remote_invalidate
