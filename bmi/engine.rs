@@ -5,7 +5,7 @@
 //! The engine is pure: `core` only, no allocation, no lock, no clock. Its *home* owns the objects
 //! of DAT and the memory. It calls the engine with posts, completions, messages, connection events
 //! and the time, and the engine acts through [`Home`]. A lock of the home protects an engine.
-//! `docs/bmi.md` describes the protocol.
+//! `docs/bmi.md` and `docs/bmi/rails.md` describe the protocol.
 //!
 //! Storage is the home's ([`Storage`]): slices that it may replace by larger ones, so that there is
 //! no fixed limit.
@@ -17,6 +17,7 @@
 //! | `pump.rs`, `transfer.rs` | messages and RDMA to peers |
 //! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
+//! | `devices.rs` | sessions over several devices |
 //! | `shortage.rs` | connects that wait for Endpoints |
 //! | `endings.rs` | Endpoints that are disconnected and freed without the lock of the home |
 //! | `receives.rs`, `events.rs` | the count of shared receives, and the length of the event queue |
@@ -32,6 +33,7 @@ mod binds;
 mod cancel;
 mod close;
 mod credit;
+mod devices;
 mod endings;
 mod error;
 mod events;
@@ -61,6 +63,10 @@ pub(crate) use self::{
         Credits,
         Window, //
     },
+    devices::{
+        Groups,
+        Rails, //
+    },
     endings::{
         ending_places,
         Ending,
@@ -74,9 +80,11 @@ pub(crate) use self::{
     home::{
         Body,
         Close,
+        ConnectRequest,
         Cookie,
         Home,
         Meaning,
+        Place,
         Posted,
         Rdma,
         Source,
@@ -100,6 +108,8 @@ pub(crate) use self::{
         MAX_RAILS, //
     },
     pieces::{
+        described,
+        of_rail,
         Descriptor,
         Pieces, //
     },
@@ -116,13 +126,16 @@ pub(crate) use self::{
     wire::{
         descriptors,
         encode_descriptor,
+        encode_group,
         reason_of,
         rejection,
         Header,
         Hello,
         Kind,
         ABORTED,
+        FEATURE_DEVICES,
         FEATURE_PULL,
+        GROUPS,
         HEADER, //
     },
 };
@@ -161,6 +174,8 @@ pub(crate) struct Config {
     pub(crate) queue: u16,
     /// Rails of a session, at most [`MAX_RAILS`].
     pub(crate) rails: u8,
+    /// Devices of the home, at most [`MAX_RAILS`].
+    pub(crate) devices: u8,
     /// Bytes from which on a transfer is striped over all rails.
     pub(crate) stripe_from: u64,
     /// Receivers read offered messages, if they can.
@@ -212,6 +227,8 @@ impl<S: Storage> Engine<S> {
     ) -> Result<Self, Error> {
         let valid = usize::from(config.rails) <= MAX_RAILS
             && config.rails > 0
+            && usize::from(config.devices) <= MAX_RAILS
+            && config.devices > 0
             && config.queue > 2
             && config.window.data > 0
             && config.window.control >= Window::MIN_CONTROL

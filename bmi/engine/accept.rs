@@ -8,7 +8,10 @@
 //! another address.
 
 use super::{
-    home::Home,
+    home::{
+        ConnectRequest,
+        Home, //
+    },
     peer::{
         Link,
         Peer,
@@ -26,19 +29,24 @@ use super::{
 };
 
 impl<S: Storage> Engine<S> {
-    /// Reports a connection request, with its private data. `request` is the home's number.
-    pub(crate) fn requested(&mut self, home: &mut impl Home, request: u64, private_data: &[u8]) {
+    /// Reports a connection request, with its private data.
+    pub(crate) fn requested(
+        &mut self,
+        home: &mut impl Home,
+        request: ConnectRequest,
+        private_data: &[u8],
+    ) {
         match Hello::decode(private_data) {
             Ok(hello) if hello.rail == 0 => self.accept_session(home, request, &hello),
             Ok(hello) => self.accept_rail(home, request, &hello),
-            Err(_) => home.reject(request),
+            Err(_) => home.reject(request.number),
         }
     }
 
     /// Accepts rail 0, now, or when the peer's earlier session has ended.
-    fn accept_session(&mut self, home: &mut impl Home, request: u64, hello: &Hello) {
+    fn accept_session(&mut self, home: &mut impl Home, request: ConnectRequest, hello: &Hello) {
         let Some((id, phase)) = self.caller(hello) else {
-            return home.reject(request);
+            return home.reject(request.number);
         };
         if phase == Phase::Idle {
             return self.begin_accept(home, id, (request, hello));
@@ -48,7 +56,7 @@ impl<S: Storage> Engine<S> {
             .get_mut(id.0)
             .and_then(|peer| peer.request.replace((request, *hello)));
         if let Some((earlier, _)) = earlier {
-            home.reject(earlier);
+            home.reject(earlier.number);
         }
         self.fail(home, id, Error::Reset);
     }
@@ -69,7 +77,7 @@ impl<S: Storage> Engine<S> {
         &mut self,
         home: &mut impl Home,
         id: PeerId,
-        (request, hello): (u64, &Hello),
+        (request, hello): (ConnectRequest, &Hello),
     ) {
         let secret = home.random();
         let begun = self.begin_session(id);
@@ -79,17 +87,18 @@ impl<S: Storage> Engine<S> {
         (peer.secret, peer.earlier_secret) = (secret, hello.session);
         let rail = rail_id(id, peer, 0);
         if begun.is_err() {
-            home.reject(request);
+            home.reject(request.number);
             peer.phase = Phase::Closing;
             peer.error = Some(Error::NoMemory);
             return self.ended(home, id);
         }
         self.negotiate(rail, hello);
-        home.accept(request, rail, &self.answer(rail, secret));
+        self.place(rail, request.device);
+        home.accept(request.number, rail, &self.answer(rail, secret));
     }
 
     /// Accepts another rail of a session.
-    fn accept_rail(&mut self, home: &mut impl Home, request: u64, hello: &Hello) {
+    fn accept_rail(&mut self, home: &mut impl Home, request: ConnectRequest, hello: &Hello) {
         let id = PeerId(Key::from_raw(hello.peer));
         let within = hello.rail < self.config.rails;
         let peer = self.peers.get(id.0).filter(|_| within);
@@ -99,13 +108,15 @@ impl<S: Storage> Engine<S> {
             // The peer may know that rail 0 is established before this side does.
             let begun = peer.phase == Phase::Connecting || peer.phase.may_send();
             let free = !peer.active && begun && state.link == Link::Down;
+            let free = free && peer.may_use(request.device);
             (same && free).then(|| rail_id(id, peer, usize::from(hello.rail)))
         });
         let Some(rail) = rail else {
-            return home.reject(request);
+            return home.reject(request.number);
         };
         self.give_credits(rail, hello);
-        home.accept(request, rail, &self.answer(rail, hello.session));
+        self.place(rail, request.device);
+        home.accept(request.number, rail, &self.answer(rail, hello.session));
     }
 
     fn answer(&self, rail: RailId, secret: u64) -> Hello {

@@ -47,8 +47,8 @@ impl<S: Storage> Engine<S> {
         }
         op.peers = message.header.operation;
         op.actual = op.post.length;
-        home.keep(id, message.source);
-        self.begin_transfer(home, id);
+        let rails = home.keep(id, message.source, message.header.names_rails());
+        self.begin_transfer(home, id, rails);
         Ok(())
     }
 

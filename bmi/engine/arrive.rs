@@ -67,6 +67,9 @@ impl<S: Storage> Engine<S> {
         if peer.owes_answer(now) && !header.kind.answers_bye() {
             return Err(Error::TimedOut);
         }
+        if header.names_rails() && !peer.groups {
+            return Err(Error::Protocol);
+        }
         let rail = peer.rails.get_mut(usize::from(id.rail));
         let rail = rail.ok_or(Error::Invalid)?;
         if !rail.credits.arrive(header.kind.class(), header.returned) {

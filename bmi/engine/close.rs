@@ -97,6 +97,10 @@ impl<S: Storage> Engine<S> {
             phase if phase.is_open() && link == Link::Up => {
                 self.fail(home, id.peer, reason.unwrap_or(Error::Reset));
             }
+            // The peer has named a rail that it took for established.
+            phase if phase.is_open() && self.has_op(id.peer, |op| op.moves_over(id.rail)) => {
+                self.fail(home, id.peer, reason.unwrap_or(Error::Reset));
+            }
             _ => {}
         }
     }

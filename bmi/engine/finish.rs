@@ -9,11 +9,13 @@ use super::{
     error::Error,
     home::{
         Home,
+        Place,
         Source, //
     },
     op::{
         Answer,
         Exposure,
+        Op,
         OpId,
         Queue,
         State,
@@ -37,15 +39,14 @@ impl<S: Storage> Engine<S> {
         let Some(op) = self.ops.get_mut(id.0) else {
             return;
         };
-        match op.exposure {
-            Exposure::None => return self.finish(home, id),
-            Exposure::Exposed(_) => {
-                op.exposure = Exposure::Ending;
-                home.withdraw(id);
-            }
-            Exposure::Pending | Exposure::Ending => {}
-        }
         op.state = State::Withdrawing;
+        for (device, exposure) in (0_u8..).zip(&mut op.exposures) {
+            if let Exposure::Exposed(_) = exposure {
+                *exposure = Exposure::Ending;
+                home.withdraw(Place { op: id, device });
+            }
+        }
+        self.finish_if_withdrawn(home, id);
     }
 
     /// Completes an operation with an error, unless another one came first.
@@ -75,24 +76,34 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Reports that the home has exposed the memory of an operation, by so many descriptors, or
-    /// that it cannot.
-    pub(crate) fn exposed(&mut self, home: &mut impl Home, id: OpId, result: Result<u16, Error>) {
+    /// Reports that the home has exposed the memory of an operation on a device, by so many
+    /// descriptors, or that it cannot.
+    pub(crate) fn exposed(
+        &mut self,
+        home: &mut impl Home,
+        place: Place,
+        result: Result<u16, Error>,
+    ) {
+        let id = place.op;
         let Some(op) = self.ops.get_mut(id.0) else {
             return;
         };
-        if op.exposure != Exposure::Pending {
+        let exposure = op.exposures.get_mut(usize::from(place.device));
+        let Some(exposure) = exposure.filter(|exposure| **exposure == Exposure::Pending) else {
             return;
-        }
+        };
         // Without a descriptor, an offer would be one of a message that is not to be read.
         let result = result.and_then(|count| match count {
             0 => Err(Error::NoMemory),
             _ => Ok(count),
         });
-        op.exposure = result.map_or(Exposure::None, Exposure::Exposed);
+        *exposure = result.map_or(Exposure::None, Exposure::Exposed);
         let (peer, state) = (op.post.peer, op.state);
+        // One device is enough.
+        let result = result.or_else(|error| op.is_exposed().then_some(0).ok_or(error));
         match (state, result) {
             (State::Withdrawing, _) => self.conclude(home, id),
+            _ if op.is_being_exposed() => {}
             (State::Queued, Err(_)) => op.pull = Some(false),
             (State::Matched, Ok(_)) => {
                 op.answer = Answer::Cts;
@@ -104,13 +115,22 @@ impl<S: Storage> Engine<S> {
         self.pump(home, peer);
     }
 
-    /// Reports that the peer can no longer access the memory of an operation.
-    pub(crate) fn withdrawn(&mut self, home: &mut impl Home, id: OpId) {
-        let Some(op) = self.ops.get_mut(id.0) else {
+    /// Reports that the peer can no longer access the memory of an operation on a device.
+    pub(crate) fn withdrawn(&mut self, home: &mut impl Home, place: Place) {
+        let Some(op) = self.ops.get_mut(place.op.0) else {
             return;
         };
-        if op.exposure == Exposure::Ending {
-            op.exposure = Exposure::None;
+        let exposure = op.exposures.get_mut(usize::from(place.device));
+        if let Some(exposure) = exposure.filter(|exposure| **exposure == Exposure::Ending) {
+            *exposure = Exposure::None;
+            self.finish_if_withdrawn(home, place.op);
+        }
+    }
+
+    /// Completes an operation whose memory is exposed on no device any more.
+    fn finish_if_withdrawn(&mut self, home: &mut impl Home, id: OpId) {
+        let exposed = |op: &Op| op.is_exposed_as(|exposure| exposure != Exposure::None);
+        if self.op(id).is_some_and(|op| !exposed(op)) {
             self.finish(home, id);
         }
     }

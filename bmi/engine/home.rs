@@ -8,6 +8,10 @@
 //! reported as one that has failed.
 
 use super::{
+    devices::{
+        Groups,
+        Rails, //
+    },
     op::OpId,
     peer::RailId,
     wire::{
@@ -45,8 +49,8 @@ pub(crate) enum Body {
     Empty,
     /// The buffers of an operation.
     Payload(OpId),
-    /// Descriptors of the exposed memory of an operation.
-    Descriptors(OpId),
+    /// Descriptors of the exposed memory of an operation, by devices.
+    Descriptors(OpId, Groups),
 }
 
 /// Location of a peer's message.
@@ -91,6 +95,33 @@ pub(crate) struct Transfer {
     pub(crate) requests: u16,
 }
 
+/// Memory of an operation on one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Operation.
+    pub(crate) op: OpId,
+    /// Number of the device.
+    pub(crate) device: u8,
+}
+
+impl Place {
+    /// Returns the place on the only device of a home.
+    pub(crate) const fn on_one(op: OpId) -> Self {
+        Self { op, device: 0 }
+    }
+}
+
+/// Connection request of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectRequest {
+    /// Number that the home has given it.
+    pub(crate) number: u64,
+    /// Number of the device at which it has arrived, less than [`Config::devices`].
+    ///
+    /// [`Config::devices`]: super::Config::devices
+    pub(crate) device: u8,
+}
+
 /// Memory of an operation to expose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -113,9 +144,12 @@ pub(crate) enum Close {
 
 /// The home.
 pub(crate) trait Home {
-    /// Connects a rail, with this private data, and gives up after a time-out. Answers:
-    /// `established`, `closed`.
-    fn connect(&mut self, rail: RailId, hello: &Hello);
+    /// Connects a rail, with this private data, and gives up after a time-out. Returns the number
+    /// of the device, less than [`Config::devices`]. Unless `anywhere`, that is the device of rail
+    /// 0, and the rail goes to the same device of the peer. Answers: `established`, `closed`.
+    ///
+    /// [`Config::devices`]: super::Config::devices
+    fn connect(&mut self, rail: RailId, hello: &Hello, anywhere: bool) -> u8;
 
     /// Accepts a connection request as a rail, with this private data. Answers: `established`,
     /// `closed`.
@@ -134,15 +168,21 @@ pub(crate) trait Home {
     /// range). Answer: `completed`, once for all. The session ends if none can be posted.
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted;
 
-    /// Lets the peer access the memory of an operation. Answer: `exposed`.
-    fn expose(&mut self, op: OpId, rail: RailId, wanted: Wanted);
+    /// Prepares the memory of an operation for RDMA on a device. Returns whether it can be used
+    /// there. Called only if the session has rails on other devices, too.
+    fn prepare(&mut self, place: Place) -> bool;
+
+    /// Lets the peer access the memory of an operation on a device, which `rail` is on. Answer:
+    /// `exposed`.
+    fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted);
 
     /// Takes the access back. Answer: `withdrawn`. From then on nothing can land, on a connection
     /// that has ended, too.
-    fn withdraw(&mut self, op: OpId);
+    fn withdraw(&mut self, place: Place);
 
-    /// Keeps the descriptors of a message for an operation.
-    fn keep(&mut self, op: OpId, from: Source);
+    /// Keeps the [`descriptors`](super::descriptors) of a message, which names their rails or not,
+    /// for an operation. Returns the rails that can use them.
+    fn keep(&mut self, op: OpId, from: Source, named: bool) -> Rails;
 
     /// Copies the body of a message to the buffers of an operation.
     fn deliver(&mut self, op: OpId, from: Source);

@@ -11,15 +11,12 @@ use super::{
     home::{
         Home,
         Rdma,
-        Source,
-        Wanted, //
+        Source, //
     },
     lists::Shared,
     op::{
-        Exposure,
         OpId,
         Queue,
-        Role,
         State,
         BY_STATE, //
     },
@@ -171,33 +168,11 @@ impl<S: Storage> Engine<S> {
         if !fits {
             self.refuse(id, Error::TooLong);
         } else if header.descriptors > 0 {
-            home.keep(id, source);
-            self.begin_transfer(home, id);
+            let rails = home.keep(id, source, header.names_rails());
+            self.begin_transfer(home, id, rails);
         } else {
             op.state = State::Matched;
             self.expose(home, id, Rdma::Write);
-        }
-    }
-
-    /// Starts to expose the memory of an operation.
-    pub(super) fn expose(&mut self, home: &mut impl Home, id: OpId, rdma: Rdma) {
-        let Some(peer) = self.op(id).map(|op| op.post.peer) else {
-            return;
-        };
-        let Some((rail, limit)) = self.first_rail(peer) else {
-            return;
-        };
-        if let Some(op) = self.op_mut(id) {
-            op.exposure = Exposure::Pending;
-            let wanted = Wanted {
-                rdma,
-                length: match op.post.role {
-                    Role::Receive => op.actual,
-                    Role::Send | Role::SendUnexpected | Role::Arrival => op.post.length,
-                },
-                descriptors: limit,
-            };
-            home.expose(id, rail, wanted);
         }
     }
 }

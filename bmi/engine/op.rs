@@ -108,7 +108,7 @@ pub(crate) enum Queue {
     Complete,
 }
 
-/// Exposure of the operation's memory to its peer.
+/// Exposure of the operation's memory to its peer, on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposure {
     /// The peer cannot access the memory.
@@ -189,7 +189,8 @@ pub(crate) struct Op {
     pub(super) post: Post,
     pub(super) state: State,
     pub(super) queue: Queue,
-    pub(super) exposure: Exposure,
+    /// Exposure on each device.
+    pub(super) exposures: [Exposure; MAX_RAILS],
     /// Control message to send, while the operation is in [`Queue::Control`].
     pub(super) answer: Answer,
     /// The receiver reads the message; `None` while this is undecided.
@@ -223,7 +224,7 @@ impl Op {
             post,
             state,
             queue: Queue::Nowhere,
-            exposure: Exposure::None,
+            exposures: [Exposure::None; MAX_RAILS],
             answer: Answer::Refuse,
             pull: None,
             stop: false,
@@ -240,6 +241,21 @@ impl Op {
     /// Returns the error that the operation completes with, after this one.
     pub(super) fn fail(&mut self, error: Error) {
         self.error = self.error.or(Some(error));
+    }
+
+    /// Returns whether the exposure on a device is in a state.
+    pub(super) fn is_exposed_as(&self, is: impl Fn(Exposure) -> bool) -> bool {
+        self.exposures.iter().any(|exposure| is(*exposure))
+    }
+
+    /// Returns whether the home exposes the memory.
+    pub(super) fn is_being_exposed(&self) -> bool {
+        self.is_exposed_as(|exposure| exposure == Exposure::Pending)
+    }
+
+    /// Returns whether the peer can access the memory on a device.
+    pub(super) fn is_exposed(&self) -> bool {
+        self.is_exposed_as(|exposure| matches!(exposure, Exposure::Exposed(_)))
     }
 
     /// Returns the header of an arrival.
@@ -265,6 +281,12 @@ impl Op {
             Part::Stripes(stripes) => stripes.get_mut(rail),
             Part::None | Part::Ranges(_) | Part::Header(_) => None,
         }
+    }
+
+    /// Returns whether a rail has a part of the transfer.
+    pub(super) fn moves_over(&self, rail: u8) -> bool {
+        let stripe = self.stripes().get(usize::from(rail));
+        stripe.is_some_and(|stripe| !stripe.finished)
     }
 
     /// Returns the stripes.

@@ -8,6 +8,7 @@ use super::{
         Credits, //
     },
     error::Error,
+    home::ConnectRequest,
     table::{
         Key,
         List, //
@@ -92,6 +93,8 @@ pub(crate) enum Link {
 pub(crate) struct Rail {
     pub(super) link: Link,
     pub(super) credits: Credits,
+    /// Number of the device of this side.
+    pub(super) device: u8,
     /// Free entries of the send queue.
     pub(super) queue: u16,
     /// Data credits that are lent: messages that give back no credit when they are taken.
@@ -103,6 +106,7 @@ pub(crate) struct Rail {
 impl Rail {
     pub(super) const DOWN: Self = Self {
         link: Link::Down,
+        device: 0,
         credits: Credits::new(
             super::credit::Window {
                 data: 0,
@@ -192,6 +196,8 @@ pub(crate) struct Peer {
     pub(super) message: u32,
     /// The receiver may read an offered message.
     pub(super) pull: bool,
+    /// The peer can tell devices apart, so rails may be on several ones.
+    pub(super) groups: bool,
     /// Sequence numbers of the next message in each direction.
     pub(super) next_out: u32,
     pub(super) next_in: u32,
@@ -210,8 +216,8 @@ pub(crate) struct Peer {
     pub(super) arrivals: u32,
     /// Receives that no message has matched.
     pub(super) receives: u32,
-    /// Request of the peer for a new session, which waits for the end of this one.
-    pub(super) request: Option<(u64, Hello)>,
+    /// ConnectRequest of the peer for a new session, which waits for the end of this one.
+    pub(super) request: Option<(ConnectRequest, Hello)>,
     /// Lists of its operations.
     pub(super) ops: List,
     pub(super) sends: List,
@@ -235,6 +241,7 @@ impl Peer {
             rails: [Rail::DOWN; MAX_RAILS],
             message: 0,
             pull: false,
+            groups: false,
             next_out: 0,
             next_in: 0,
             error: None,

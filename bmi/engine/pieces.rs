@@ -6,6 +6,8 @@
 //! contiguous at the peer, and that at most so many local fragments hold as a work request may
 //! have. So a piece is one RDMA write or read.
 
+use super::devices::Rails;
+
 /// Fragment of the peer's memory, as a message describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
@@ -15,6 +17,28 @@ pub(crate) struct Descriptor {
     pub(crate) length: u32,
     /// RMR context, with which the peer's device finds the memory.
     pub(crate) context: u32,
+    /// Rails over which the memory can be accessed with it.
+    pub(crate) rails: Rails,
+}
+
+/// Returns the descriptors of a rail, which follow each other.
+pub(crate) fn of_rail(descriptors: &[Descriptor], rail: u8) -> &[Descriptor] {
+    let is_of = |descriptor: &Descriptor| descriptor.rails.has(rail.into());
+    let first = descriptors.iter().position(is_of);
+    let rest = first.and_then(|first| descriptors.get(first..));
+    let rest = rest.unwrap_or_default();
+    let end = rest.iter().position(|descriptor| !is_of(descriptor));
+    rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()
+}
+
+/// Returns the bytes of the message that descriptors are for: each rail has its own list of them.
+pub(crate) fn described(descriptors: &[Descriptor]) -> u64 {
+    let rails = descriptors.first().map(|first| first.rails);
+    let list = descriptors.iter();
+    let list = list.take_while(|descriptor| Some(descriptor.rails) == rails);
+    list.fold(0, |sum, descriptor| {
+        sum.saturating_add(descriptor.length.into())
+    })
 }
 
 /// A piece.

@@ -8,6 +8,7 @@
 
 use super::{
     credit::Class,
+    devices::groups_of,
     error::Error,
     home::{
         Body,
@@ -18,7 +19,6 @@ use super::{
     },
     op::{
         Answer,
-        Exposure,
         Op,
         OpId,
         Part,
@@ -26,7 +26,6 @@ use super::{
         State, //
     },
     peer::{
-        Link,
         Peer,
         PeerId,
         Phase,
@@ -37,9 +36,9 @@ use super::{
     wire::{
         Header,
         Kind,
-        DESCRIPTOR,
         HEADER, //
     },
+    Config,
     Engine,
     Storage, //
 };
@@ -137,7 +136,7 @@ impl<S: Storage> Engine<S> {
             return false;
         };
         let Some(op) = self.op(id) else { return false };
-        let (answer, message) = (op.answer, answer_message(id, op));
+        let (answer, message) = (op.answer, answer_message(id, op, state, &self.config));
         let cookie = Cookie {
             op: Some(id),
             meaning: Meaning::Message,
@@ -176,7 +175,7 @@ impl<S: Storage> Engine<S> {
         let Some(peer) = self.peers.get(post.peer.0) else {
             return;
         };
-        let limit = usize::from(descriptor_limit(peer));
+        let limit = usize::from(peer.descriptor_limit(&self.config));
         let fits = usize::try_from(post.fragments).is_ok_and(|count| count <= limit);
         let (up, pull) = (peer.phase == Phase::Up, peer.pull && fits);
         let long = post.role == Role::Send && post.length > payload_limit(peer);
@@ -236,12 +235,16 @@ impl<S: Storage> Engine<S> {
     /// must not overtake it.
     fn send_offer(&mut self, home: &mut impl Home, id: OpId, rail: usize) -> bool {
         self.prepare(home, id);
-        let Some(op) = self.op(id).filter(|op| op.exposure != Exposure::Pending) else {
+        let Some(op) = self.op(id).filter(|op| !op.is_being_exposed()) else {
             return false;
         };
-        let (post, exposure) = (op.post, op.exposure);
-        let (descriptors, body) = descriptors_of(id, exposure);
+        let post = op.post;
+        let Some(peer) = self.peers.get(post.peer.0) else {
+            return false;
+        };
+        let (flags, descriptors, body) = descriptors_of(id, op, peer, &self.config);
         let header = Header {
+            flags,
             descriptors,
             tag: post.tag,
             length: post.length,
@@ -258,13 +261,6 @@ impl<S: Storage> Engine<S> {
         }
         self.post_message(home, post.peer, rail, (header, body), cookie);
         true
-    }
-
-    /// Returns a rail of a peer that is up, and the number of descriptors that a message can have.
-    pub(super) fn first_rail(&self, id: PeerId) -> Option<(RailId, u16)> {
-        let peer = self.peers.get(id.0)?;
-        let up = peer.rails.iter().position(|rail| rail.link == Link::Up)?;
-        Some((rail_id(id, peer, up), descriptor_limit(peer)))
     }
 }
 
@@ -283,21 +279,17 @@ fn payload_limit(peer: &Peer) -> u64 {
     u64::try_from(message.saturating_sub(HEADER)).unwrap_or(0)
 }
 
-/// Returns the number of descriptors that a message can have.
-fn descriptor_limit(peer: &Peer) -> u16 {
-    let message = usize::try_from(peer.message).unwrap_or(0);
-    u16::try_from(message.saturating_sub(HEADER) / DESCRIPTOR).unwrap_or(u16::MAX)
-}
-
-fn descriptors_of(id: OpId, exposure: Exposure) -> (u16, Body) {
-    match exposure {
-        Exposure::Exposed(count) => (count, Body::Descriptors(id)),
-        Exposure::None | Exposure::Pending | Exposure::Ending => (0, Body::Empty),
+/// Returns the flags, the number of entries and the body for the exposed memory of an operation.
+fn descriptors_of(id: OpId, op: &Op, peer: &Peer, config: &Config) -> (u8, u16, Body) {
+    if !op.is_exposed() {
+        return (0, 0, Body::Empty);
     }
+    let (flags, entries, groups) = groups_of(op, peer, config);
+    (flags, entries, Body::Descriptors(id, groups))
 }
 
 /// Returns the control message of an operation.
-fn answer_message(id: OpId, op: &Op) -> (Header, Body) {
+fn answer_message(id: OpId, op: &Op, peer: &Peer, config: &Config) -> (Header, Body) {
     let kind = match op.answer {
         Answer::Cts => Kind::Cts,
         Answer::Done => Kind::Done,
@@ -311,8 +303,8 @@ fn answer_message(id: OpId, op: &Op) -> (Header, Body) {
     };
     match op.answer {
         Answer::Cts => {
-            let (descriptors, body) = descriptors_of(id, op.exposure);
-            header.descriptors = descriptors;
+            let (flags, descriptors, body) = descriptors_of(id, op, peer, config);
+            (header.flags, header.descriptors) = (flags, descriptors);
             header.length = op.actual;
             return (header, body);
         }

@@ -29,6 +29,7 @@ use super::{
     pump::rail_id,
     wire::{
         Hello,
+        FEATURE_DEVICES,
         FEATURE_PULL, //
     },
     Config,
@@ -94,7 +95,17 @@ impl<S: Storage> Engine<S> {
         if let Some(rail) = peer.rails.first_mut() {
             rail.link = Link::Connecting;
         }
-        home.connect(rail_id(id, peer, 0), &hello);
+        let rail = rail_id(id, peer, 0);
+        let device = home.connect(rail, &hello, true);
+        self.place(rail, device);
+    }
+
+    /// Records the device of a rail, also if the home connects rail 0 from another one than it has
+    /// said.
+    pub(crate) fn place(&mut self, id: RailId, device: u8) {
+        if let Some(rail) = self.rail_mut(id.peer, usize::from(id.rail)) {
+            rail.device = device;
+        }
     }
 
     /// Reserves what a session needs. Each call begins another session, also if it fails.
@@ -150,12 +161,15 @@ impl<S: Storage> Engine<S> {
         self.negotiate(id, hello);
         self.open(id);
         let rails = self.config.rails.min(hello.rails);
+        let anywhere = hello.knows_devices();
         for rail in 1..rails {
             let hello = self::hello(&self.config, rail, hello.session, hello.peer);
             if let Some(rail) = self.rail_mut(id.peer, usize::from(rail)) {
                 rail.link = Link::Connecting;
             }
-            home.connect(RailId { rail, ..id }, &hello);
+            let id = RailId { rail, ..id };
+            let device = home.connect(id, &hello, anywhere);
+            self.place(id, device);
         }
     }
 
@@ -178,6 +192,7 @@ impl<S: Storage> Engine<S> {
         if let Some(peer) = self.peers.get_mut(id.peer.0) {
             peer.message = message.min(hello.message);
             peer.pull = pull && hello.features & FEATURE_PULL != 0;
+            peer.groups = hello.knows_devices();
             peer.instance = hello.instance;
             if peer.active {
                 peer.secret = hello.session;
@@ -193,6 +208,7 @@ impl<S: Storage> Engine<S> {
         if let Some(rail) = self.rail_mut(id.peer, usize::from(id.rail)) {
             *rail = Rail {
                 credits: Credits::new(window, hello.window),
+                device: rail.device,
                 queue,
                 ..Rail::DOWN
             };
@@ -240,7 +256,7 @@ impl<S: Storage> Engine<S> {
 /// Returns the private data of a rail.
 pub(super) fn hello(config: &Config, rail: u8, session: u64, peer: u64) -> Hello {
     Hello {
-        features: if config.pull { FEATURE_PULL } else { 0 },
+        features: FEATURE_DEVICES | if config.pull { FEATURE_PULL } else { 0 },
         message: config.message,
         window: config.window,
         rails: config.rails,

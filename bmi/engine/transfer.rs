@@ -8,6 +8,7 @@
 
 use super::{
     credit::Class,
+    devices::Rails,
     error::Error,
     home::{
         Body,
@@ -29,7 +30,6 @@ use super::{
         BY_STATE, //
     },
     peer::{
-        Link,
         Peer,
         PeerId,
         RailId,
@@ -51,26 +51,30 @@ const ALIGNMENT: u64 = 4096;
 /// Operations that one call examines, so that its time is bounded.
 const SCAN: usize = 16;
 
-/// Divides a message into stripes.
-fn stripes(peer: &Peer, length: u64, stripe_from: u64) -> [Stripe; MAX_RAILS] {
-    let up = |rail: &&super::peer::Rail| rail.link == Link::Up;
-    let rails = u64::try_from(peer.rails.iter().filter(up).count()).unwrap_or(1);
-    let part = match rails {
+/// Divides a message into stripes, over these rails.
+fn stripes(peer: &Peer, used: Rails, length: u64, stripe_from: u64) -> [Stripe; MAX_RAILS] {
+    let part = match u64::from(used.bits().count_ones()) {
         0 | 1 => length,
         _ if length < stripe_from => length,
-        _ => length
+        rails => length
             .div_ceil(rails)
             .checked_next_multiple_of(ALIGNMENT)
             .unwrap_or(length),
     };
-    let most_room = peer.rails.iter().map(|rail| rail.room_for_rdma()).max();
+    let rails = || (0..).zip(&peer.rails).filter(|(index, _)| used.has(*index));
+    let most_room = rails().map(|(_, rail)| rail.room_for_rdma()).max();
     let mut stripes = [Stripe::default(); MAX_RAILS];
-    let mut start = 0_u64;
-    for (stripe, rail) in stripes.iter_mut().zip(&peer.rails) {
+    for stripe in &mut stripes {
         stripe.finished = true;
+    }
+    let mut start = 0_u64;
+    for (index, rail) in rails() {
         // A message of one stripe takes a rail with the most room.
         let skip = part == length && Some(rail.room_for_rdma()) != most_room;
-        if rail.link != Link::Up || start >= length || skip {
+        let Some(stripe) = stripes.get_mut(index) else {
+            continue;
+        };
+        if start >= length || skip {
             continue;
         }
         let end = start.saturating_add(part).min(length);
@@ -86,16 +90,21 @@ fn stripes(peer: &Peer, length: u64, stripe_from: u64) -> [Stripe; MAX_RAILS] {
 }
 
 impl<S: Storage> Engine<S> {
-    /// Starts to write a send, or to read into a receive.
-    pub(super) fn begin_transfer(&mut self, home: &mut impl Home, id: OpId) {
+    /// Starts to write a send, or to read into a receive, over rails that the peer has named.
+    pub(super) fn begin_transfer(&mut self, home: &mut impl Home, id: OpId, named: Rails) {
         let stripe_from = self.config.stripe_from;
+        let rails = self.rails_for(home, id, named).unwrap_or_default();
         let Some(op) = self.ops.get_mut(id.0) else {
             return;
         };
-        let Some(peer) = self.peers.get(op.post.peer.0) else {
+        let peer = op.post.peer;
+        if rails.is_empty() {
+            return self.fail(home, peer, Error::Reset);
+        }
+        let Some(peer) = self.peers.get(peer.0) else {
             return;
         };
-        op.part = Part::Stripes(stripes(peer, op.actual, stripe_from));
+        op.part = Part::Stripes(stripes(peer, rails, op.actual, stripe_from));
         op.state = State::Moving;
         self.enqueue(id, Queue::Data);
         self.advance(home, id);

@@ -6,31 +6,40 @@
 //! memory. Numbers are little-endian. The decoder accepts a message only if its lengths agree, so
 //! the engine relies on them.
 
+mod descriptors;
 mod hello;
 
-pub(crate) use self::hello::{
-    reason_of,
-    rejection,
-    Hello,
-    FEATURE_PULL, //
+pub(crate) use self::{
+    descriptors::{
+        descriptors,
+        encode_descriptor,
+        encode_group,
+        entry_limit, //
+    },
+    hello::{
+        reason_of,
+        rejection,
+        Hello,
+        FEATURE_DEVICES,
+        FEATURE_PULL, //
+    },
 };
 use super::{
     credit::{
         Class,
         Window, //
     },
-    error::Error,
-    pieces::Descriptor, //
+    error::Error, //
 };
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 48;
 
-/// Bytes of a descriptor.
-pub(crate) const DESCRIPTOR: usize = 16;
-
 /// Flag of DONE: the transfer ended early, and some bytes of the range were not written.
 pub(crate) const ABORTED: u8 = 1;
+
+/// Flag of RTS and CTS: the body has groups of descriptors, each of which names its rails.
+pub(crate) const GROUPS: u8 = 2;
 
 /// Type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,11 +118,11 @@ impl Kind {
 pub(crate) struct Header {
     /// Type.
     pub(crate) kind: Kind,
-    /// [`ABORTED`] or 0.
+    /// [`ABORTED`], [`GROUPS`] or 0.
     pub(crate) flags: u8,
     /// Credits that the message returns.
     pub(crate) returned: Window,
-    /// Number of descriptors in the body.
+    /// Number of entries in the body: descriptors and groups.
     pub(crate) descriptors: u16,
     /// Position in the order of all messages of the connection, over all rails.
     pub(crate) sequence: u32,
@@ -175,9 +184,10 @@ impl Header {
                 header.descriptors == 0 && u64::try_from(body.len()) == Ok(header.length)
             }
             Kind::Rts if header.descriptors == 0 => body.is_empty(),
-            Kind::Rts | Kind::Cts => header.describes(body),
+            Kind::Rts | Kind::Cts if header.describes(body) => return Ok(header),
             _ => header.descriptors == 0 && body.is_empty(),
         };
+        let valid = valid && !header.names_rails();
         valid.then_some(header).ok_or(Error::Protocol)
     }
 
@@ -189,7 +199,7 @@ impl Header {
         };
         Some(Self {
             kind: Kind::from_number(kind)?,
-            flags: (flags & !ABORTED == 0).then_some(flags)?,
+            flags: (flags & !(ABORTED | GROUPS) == 0).then_some(flags)?,
             returned,
             descriptors: u16::from_le_bytes(at(bytes, 6)?),
             sequence: u32::from_le_bytes(at(bytes, 8)?),
@@ -201,35 +211,10 @@ impl Header {
         })
     }
 
-    /// Returns whether a body has the descriptors of the header, and these the bytes of the
-    /// message.
-    fn describes(&self, body: &[u8]) -> bool {
-        let sum = descriptors(body).try_fold(0_u64, |sum, descriptor| {
-            sum.checked_add(descriptor.length.into())
-        });
-        let size = usize::from(self.descriptors).checked_mul(DESCRIPTOR);
-        size == Some(body.len()) && sum == Some(self.length)
+    /// Returns whether the descriptors of the message name their rails.
+    pub(crate) const fn names_rails(&self) -> bool {
+        self.flags & GROUPS != 0
     }
-}
-
-/// Converts a descriptor to bytes.
-pub(crate) fn encode_descriptor(descriptor: Descriptor) -> [u8; DESCRIPTOR] {
-    let mut bytes = [0; DESCRIPTOR];
-    put(&mut bytes, 0, descriptor.address.to_le_bytes());
-    put(&mut bytes, 8, descriptor.length.to_le_bytes());
-    put(&mut bytes, 12, descriptor.context.to_le_bytes());
-    bytes
-}
-
-/// Returns the descriptors of a body.
-pub(crate) fn descriptors(body: &[u8]) -> impl Iterator<Item = Descriptor> + '_ {
-    body.chunks_exact(DESCRIPTOR).filter_map(|bytes| {
-        Some(Descriptor {
-            address: u64::from_le_bytes(at(bytes, 0)?),
-            length: u32::from_le_bytes(at(bytes, 8)?),
-            context: u32::from_le_bytes(at(bytes, 12)?),
-        })
-    })
 }
 
 /// Returns the bytes at an offset; `None` beyond the end.

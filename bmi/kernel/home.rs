@@ -36,8 +36,10 @@ use crate::{
         Hello,
         Home,
         OpId,
+        Place,
         Posted,
         RailId,
+        Rails,
         Source,
         Transfer,
         Wanted,
@@ -317,8 +319,9 @@ impl<'a> Step<'a> {
 }
 
 impl Home for Step<'_> {
-    fn connect(&mut self, rail: RailId, hello: &Hello) {
+    fn connect(&mut self, rail: RailId, hello: &Hello, _: bool) -> u8 {
         self.home.begin_connect(rail, hello);
+        0
     }
 
     fn accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -345,16 +348,23 @@ impl Home for Step<'_> {
         self.home.post_transfer(rail, cookie, transfer)
     }
 
-    fn expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
-        self.home.begin_expose(op, rail, wanted);
+    fn prepare(&mut self, _: Place) -> bool {
+        // All rails are on one device.
+        true
     }
 
-    fn withdraw(&mut self, op: OpId) {
-        self.home.begin_withdraw(op);
+    fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {
+        self.home.begin_expose(place.op, rail, wanted);
     }
 
-    fn keep(&mut self, op: OpId, from: Source) {
-        self.with_body(op, from, Held::keep);
+    fn withdraw(&mut self, place: Place) {
+        self.home.begin_withdraw(place.op);
+    }
+
+    fn keep(&mut self, op: OpId, from: Source, named: bool) -> Rails {
+        let mut rails = Rails::NONE;
+        self.with_body(op, from, |held, body| rails = held.keep(body, named));
+        rails
     }
 
     fn deliver(&mut self, op: OpId, from: Source) {

@@ -117,6 +117,7 @@ impl Options {
             lend_all: Window::LEND_ALL,
             queue: self.queue(),
             rails: self.rails,
+            devices: 1,
             stripe_from: self.stripe_from,
             pull: self.pull && can_read,
             silence: 15_000,

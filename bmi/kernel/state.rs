@@ -6,11 +6,13 @@ use crate::{
     engine::{
         Bucket,
         Completion,
+        ConnectRequest,
         EndsEndpoints,
         Engine,
         Entry,
         OpId,
         PeerId,
+        Place,
         Post,
         RailId,
         Role,
@@ -277,8 +279,8 @@ impl State {
             Report::Completed(rail, cookie, success) => {
                 engine.completed(home, rail, cookie, success);
             }
-            Report::Exposed(op, result) => engine.exposed(home, op, result),
-            Report::Withdrawn(op) => engine.withdrawn(home, op),
+            Report::Exposed(op, result) => engine.exposed(home, Place::on_one(op), result),
+            Report::Withdrawn(op) => engine.withdrawn(home, Place::on_one(op)),
         }
     }
 
@@ -365,8 +367,9 @@ impl State {
             return;
         };
         let data = data.get(..length).unwrap_or(&data);
+        let request = ConnectRequest { number, device: 0 };
         self.engine
-            .requested(&mut Step::new(&mut self.home), number, data);
+            .requested(&mut Step::new(&mut self.home), request, data);
     }
 
     fn established(&mut self, ep: EpId) {

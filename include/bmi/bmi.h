@@ -179,9 +179,10 @@ struct BMI_unexpected_info {
 
 /*
  * Opens an adapter: the one that the environment variable KDAPL_BMI_ADAPTER names, that of
- * listen_addr, or the first whose port is up. method_list is NULL, or contains "kdapl". listen_addr
- * is NULL, or with BMI_INIT_SERVER "kdapl://HOST:PORT". If the library is initialized, the call is
- * counted, and its arguments have no effect.
+ * listen_addr, or the first whose port is up. Several names are separated by commas, several hosts
+ * of an address by "+". method_list is NULL, or contains "kdapl". listen_addr is NULL, or with
+ * BMI_INIT_SERVER "kdapl://HOST:PORT". If the library is initialized, the call is counted, and its
+ * arguments have no effect.
  *
  * Errors: BMI_EINVAL for the arguments, BMI_ENODEV without a device or the module, BMI_EACCES,
  * BMI_EADDRINUSE, BMI_ENOMEM.

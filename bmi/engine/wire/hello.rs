@@ -24,6 +24,10 @@ pub(crate) const VERSION: u8 = 1;
 /// Feature: this side can read the memory of an offer, and offers memory.
 pub(crate) const FEATURE_PULL: u32 = 1;
 
+/// Feature: this side takes descriptors that name their rails, so the rails of a session may be on
+/// several devices of the peer.
+pub(crate) const FEATURE_DEVICES: u32 = 2;
+
 const MAGIC: [u8; 4] = *b"KBMI";
 
 /// Bytes of a rejection.
@@ -114,6 +118,11 @@ impl Hello {
             session: u64::from_le_bytes(at(bytes, 32)?),
             peer: u64::from_le_bytes(at(bytes, 40)?),
         })
+    }
+
+    /// Returns whether the rails of a session with this side may be on several devices.
+    pub(crate) const fn knows_devices(&self) -> bool {
+        self.features & FEATURE_DEVICES != 0
     }
 
     /// Returns whether messages can flow with these numbers.

@@ -18,6 +18,7 @@ use crate::{
         Error,
         OpId,
         RailId,
+        Rails,
         Rdma,
         Wanted, //
     },
@@ -108,6 +109,7 @@ impl Exposures {
                 address: remote.address,
                 length: length as u32,
                 context: remote.context,
+                rails: Rails::ALL,
             }
         })
     }

@@ -11,9 +11,11 @@ use super::{
 };
 use crate::{
     engine::{
+        described,
         descriptors,
         Descriptor,
         OpId,
+        Rails,
         LONGEST, //
     },
     foreign::Foreign, //
@@ -139,15 +141,18 @@ impl Held {
         }
     }
 
-    /// Keeps the descriptors of a message. Without memory there are none, and no RDMA follows.
-    pub(super) fn keep(&mut self, body: &[u8]) {
+    /// Keeps the descriptors of a message, and returns their rails. Without memory there are none.
+    pub(super) fn keep(&mut self, body: &[u8], named: bool) -> Rails {
         self.remote = KVVec::new();
-        for descriptor in descriptors(body) {
+        let mut rails = Rails::NONE;
+        for descriptor in descriptors(body, named) {
+            rails = rails.or(descriptor.rails);
             if self.remote.push(descriptor, GFP_KERNEL).is_err() {
                 self.remote = KVVec::new();
-                return;
+                return Rails::NONE;
             }
         }
+        rails
     }
 
     fn needs_bounce(&self) -> bool {
@@ -191,10 +196,9 @@ impl Held {
 
     /// Returns the bytes of the message: of a receive, those that its peer has described.
     fn message(&self) -> usize {
-        let described = self.remote.iter().map(|part| part.length as usize).sum();
         match self.sends {
             true => self.length(),
-            false => self.length().min(described),
+            false => self.length().min(described(&self.remote) as usize),
         }
     }
 

@@ -128,7 +128,9 @@ impl KernelHome {
         match body {
             Body::Empty => 0,
             Body::Payload(_) => header.length as usize,
-            Body::Descriptors(op) => self.exposures.segments(op).len() * size_of::<kdat::Remote>(),
+            Body::Descriptors(op, _) => {
+                self.exposures.segments(op).len() * size_of::<kdat::Remote>()
+            }
         }
     }
 
@@ -141,7 +143,7 @@ impl KernelHome {
         match body {
             Body::Empty => {}
             Body::Payload(op) => self.fill_payload(rest, op, header.length as usize),
-            Body::Descriptors(op) => {
+            Body::Descriptors(op, _) => {
                 let descriptors = self.exposures.descriptors(op, header.length);
                 let places = rest.chunks_exact_mut(size_of::<kdat::Remote>());
                 for (place, descriptor) in places.zip(descriptors) {

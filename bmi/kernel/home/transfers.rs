@@ -10,6 +10,7 @@ use super::{
     Work, //
 };
 use crate::engine::{
+    of_rail,
     Cookie,
     Pieces,
     Posted,
@@ -98,7 +99,8 @@ impl KernelHome {
         let mut from = transfer.from;
         while requests.dtos.len() < most && from < to {
             let held = self.held(transfer.op).ok_or(EINVAL)?;
-            let pieces = &mut Pieces::new(&lengths, &held.remote, from, to, segments);
+            let remote = of_rail(&held.remote, rail.rail);
+            let pieces = &mut Pieces::new(&lengths, remote, from, to, segments);
             let Some(piece) = pieces.next() else {
                 break;
             };

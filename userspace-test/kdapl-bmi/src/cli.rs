@@ -85,11 +85,13 @@ impl Command {
 
 #[derive(Args, Clone)]
 pub struct AdapterArgs {
-    /// RDMA device, network device or address, as in rxe0, mlx5_0/2, eth0.100 or 10.7.0.1
-    /// [default: the device of the address to listen at, or the first device whose port is up]
+    /// RDMA device, network device or address, as in rxe0, mlx5_0/2, eth0.100 or 10.7.0.1; several
+    /// ones are separated by commas [default: the devices of the address to listen at, or the first
+    /// device whose port is up]
     #[arg(short, long)]
     pub device: Option<String>,
-    /// Connections to each peer; the smaller number of both sides is used
+    /// Connections to each peer, at least one for each device; the smaller number of both sides is
+    /// used. The n-th one goes from the n-th device to the n-th host of the server's address
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     pub rails: u8,
     /// Long messages are written by their senders, instead of being read by their receivers
@@ -116,7 +118,7 @@ impl AdapterArgs {
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Address to listen at, kdapl://HOST:PORT
+    /// Address to listen at, kdapl://HOST:PORT, or kdapl://HOST+HOST:PORT for several devices
     pub address: String,
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -127,7 +129,7 @@ pub struct ServeArgs {
 
 #[derive(Args, Clone)]
 pub struct ClientArgs {
-    /// Address of the server, kdapl://HOST:PORT
+    /// Address of the server, kdapl://HOST:PORT, or kdapl://HOST+HOST:PORT for several devices
     pub address: String,
     #[command(flatten)]
     pub adapter: AdapterArgs,

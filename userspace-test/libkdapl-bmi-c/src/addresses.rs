@@ -86,8 +86,15 @@ impl Addresses {
     }
 }
 
-/// Returns whether an address is in a range; `None` if the range is malformed.
+/// Returns whether a host of an address is in a range; `None` if the range is malformed.
 pub fn is_within(address: &str, range: &str, bits: i32) -> Option<bool> {
+    let hosts = address.strip_prefix("kdapl://").unwrap_or(address).split('+');
+    let mut within = hosts.map(|host| host_is_within(&format!("kdapl://{host}"), range, bits));
+    let first = within.next()??;
+    within.try_fold(first, |any, next| Some(any || next?))
+}
+
+fn host_is_within(address: &str, range: &str, bits: i32) -> Option<bool> {
     let host = |text: &str| {
         let place = text.strip_prefix("kdapl://")?.split('/').next()?.to_owned();
         let end = place.rfind(':').filter(|end| place[*end..].len() > 1);
@@ -139,6 +146,13 @@ mod tests {
             ("kdapl://[fe80::1]", 64, Some(false)),
         ] {
             assert_eq!(is_within(address, range, bits), within, "{range}/{bits}");
+        }
+        for (address, within) in [
+            ("kdapl://10.7.3.4+10.8.0.1:7180", true),
+            ("kdapl://10.8.0.1+10.7.3.4:7180", true),
+            ("kdapl://10.8.0.1+10.9.3.4:7180", false),
+        ] {
+            assert_eq!(is_within(address, "kdapl://10.7.*", 0), Some(within), "{address}");
         }
         for address in ["kdapl://[fe80::1]:7", "kdapl://[fe80::1%2]:7"] {
             assert_eq!(is_within(address, "kdapl://[fe80::2]", 64), Some(true));

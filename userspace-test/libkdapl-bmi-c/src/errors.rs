@@ -51,7 +51,7 @@ pub fn of_failure(failure: Failure) -> i32 {
 pub fn of(error: &Error) -> i32 {
     match error {
         Error::Post(failure) => of_failure(*failure),
-        Error::Address { .. } => EINVAL,
+        Error::Address { .. } | Error::Options(_) => EINVAL,
         Error::NoDevice => ENODEV,
         Error::Contexts => EBUSY,
         Error::Dat(error) => of_dat(error),

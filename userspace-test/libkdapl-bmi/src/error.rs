@@ -88,6 +88,8 @@ pub enum Error {
     },
     /// This machine has no RDMA device whose port is up.
     NoDevice,
+    /// The options are not possible together, or one of them is not.
+    Options(String),
     /// All 16 contexts are open.
     Contexts,
 }
@@ -124,6 +126,7 @@ impl fmt::Display for Error {
                 "there is no RDMA device whose port is up: 'kdapltest devices' lists the devices; \
                  'rdma link add rxe0 type rxe netdev eth0' makes a soft-RoCE one",
             ),
+            Self::Options(reason) => f.write_str(reason),
             Self::Contexts => f.write_str("all 16 contexts are open: close one first"),
         }
     }

@@ -7,32 +7,36 @@
 mod binds;
 mod buffers;
 mod connections;
+mod devices;
 mod endings;
 mod exposures;
 mod memory;
 mod messages;
 mod receives;
+mod routes;
 mod transfers;
 
+pub(crate) use connections::EpId;
+pub(crate) use devices::{Device, Devices};
 pub(crate) use endings::EpTask;
 pub(crate) use memory::{Held, Parts};
 pub(crate) use receives::RECEIVE;
+pub(crate) use routes::Place as PeerPlace;
 pub(crate) use transfers::SILENT;
 
 use crate::bmi::engine::{
-    longer_queue, rejection, Body, Close, Cookie, EndsEndpoints, Error, Header, Hello, Home, OpId,
-    Posted, RailId, Source, Transfer, Wanted, HEADER,
+    rejection, Body, Close, Cookie, EndsEndpoints, Error, Header, Hello, Home, OpId, Place, Posted,
+    RailId, Rails, Source, Transfer, Wanted, HEADER,
 };
+use crate::memory::Memory;
 use crate::options::Options;
 use crate::wait::UNEXPECTED_PLACE;
 use binds::Binds;
 use connections::Connections;
 use endings::Endings;
 use exposures::Exposures;
-use libkdapl::{Cr, Ep, Evd, EvdFlags, Ia, IaQuery, Pz, Transport};
+use libkdapl::{Cr, Ep, Evd, Ia, IaQuery, Pz};
 use memory::Scratch;
-use messages::Messages;
-use receives::Receives;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -49,8 +53,10 @@ const ASYNC_EVENTS: i32 = 16;
 pub(crate) enum Report {
     Closed(RailId, Option<Error>),
     Completed(RailId, Cookie, bool),
-    Exposed(OpId, Result<u16, Error>),
-    Withdrawn(OpId),
+    Exposed(Place, Result<u16, Error>),
+    Withdrawn(Place),
+    /// The first rail of a session connects from another device.
+    Moved(RailId, u8),
 }
 
 /// Request that is posted on an Endpoint. Its number is the cookie of the DTO.
@@ -61,7 +67,7 @@ pub(crate) enum Request {
     /// The last of several RDMA requests.
     Rdma(RailId, Cookie),
     /// A bind or an unbind for an operation.
-    Bind(RailId, OpId),
+    Bind(RailId, Place),
 }
 
 /// An IA with what all connections share.
@@ -75,60 +81,17 @@ pub(crate) struct Adapter {
     pub(crate) limits: IaQuery,
 }
 
-impl Adapter {
-    fn open(name: &str, events: u32) -> libkdapl::Result<Self> {
-        let ia = Ia::open(name, ASYNC_EVENTS)?;
-        let streams = EvdFlags::DTO
-            | EvdFlags::CONNECTION
-            | EvdFlags::CR
-            | EvdFlags::RMR_BIND
-            | EvdFlags::SOFTWARE;
-        let evd = ia.create_evd(streams, i32::try_from(events).unwrap_or(i32::MAX))?;
-        // So that a test that finds nothing is no system call. Without it, each is one.
-        evd.map_events();
-        Ok(Self { pz: ia.create_pz()?, evd, events, limits: ia.query()?, ia })
-    }
-
-    /// Lengthens the event queue if it is too short for so many Endpoints.
-    fn make_room_for_events(&mut self, eps: usize) -> libkdapl::Result<()> {
-        if let Some(events) = longer_queue(self.events, eps) {
-            self.evd.resize(i32::try_from(events).unwrap_or(i32::MAX))?;
-            self.events = events;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn is_iwarp(&self) -> bool {
-        self.limits.transport == Transport::IWarp
-    }
-
-    /// Returns the segments of RDMA writes and of RDMA reads.
-    fn rdma_segments(&self) -> (u32, u32) {
-        let limits = &self.limits.raw;
-        let clamped = |limit: u32| limit.clamp(1, SEGMENTS);
-        let writes = clamped(limits.max_iov_segments_per_rdma_write);
-        (writes, clamped(limits.max_iov_segments_per_rdma_read))
-    }
-
-    /// Returns whether a message without a receive ends its connection, instead of waiting.
-    fn needs_own_receives(&self) -> bool {
-        self.is_iwarp() || self.limits.raw.max_srqs == 0
-    }
-}
-
 /// The home.
 pub(crate) struct DatHome {
-    pub(crate) adapter: Adapter,
+    pub(crate) devices: Devices,
     pub(crate) connections: Connections,
     pub(crate) endings: Endings,
-    pub(crate) receives: Receives,
-    messages: Messages,
     exposures: Exposures,
     binds: Binds,
     scratch: Scratch,
     pub(crate) requests: Slab<Request>,
-    /// Connection requests that the engine has not answered.
-    pub(crate) crs: Slab<Cr>,
+    /// Connection requests that the engine has not answered, and the devices that they are at.
+    pub(crate) crs: Slab<(u8, Cr)>,
     /// Memory of the operations.
     pub(crate) held: FxHashMap<OpId, Held>,
     /// Messages that no receive has taken.
@@ -138,22 +101,17 @@ pub(crate) struct DatHome {
     pub(crate) reports: VecDeque<Report>,
     /// Places with waiters to wake, a bit for each: the contexts, and unexpected messages.
     pub(crate) wakes: u32,
-    /// The device was removed.
-    pub(crate) is_lost: bool,
 }
 
 impl DatHome {
-    pub(crate) fn open(name: &str, options: &Options) -> libkdapl::Result<Self> {
-        let adapter = Adapter::open(name, options.events.into())?;
+    pub(crate) fn open(names: &[String], options: &Options) -> libkdapl::Result<Self> {
         Ok(Self {
+            devices: Devices::open(names, options)?,
             connections: Connections::new(options),
             endings: endings::queue(options.rails),
-            receives: Receives::new(&adapter, options)?,
-            messages: Messages::new(options),
             exposures: Exposures::default(),
             binds: Binds::default(),
             scratch: Scratch::default(),
-            adapter,
             requests: Slab::new(),
             crs: Slab::new(),
             held: FxHashMap::default(),
@@ -161,8 +119,25 @@ impl DatHome {
             message: Arc::default(),
             reports: VecDeque::new(),
             wakes: 0,
-            is_lost: false,
         })
+    }
+
+    /// Returns whether all devices were removed.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.devices.living().next().is_none()
+    }
+
+    /// Registers memory on each device, as far as possible.
+    ///
+    /// # Errors
+    /// Those of the last device, if it is registered on none.
+    pub(crate) fn register(&self, memory: &mut Memory) -> libkdapl::Result<()> {
+        let devices = (0..self.devices.count()).map(|device| self.devices.on(device));
+        let outcomes: Vec<_> = devices.map(|on| memory.register(on)).collect();
+        match outcomes.iter().any(Result::is_ok) {
+            true => Ok(()),
+            false => outcomes.into_iter().collect(),
+        }
     }
 
     fn message_of(&self, from: Source) -> &[u8] {
@@ -179,8 +154,10 @@ impl DatHome {
 }
 
 impl Home for DatHome {
-    fn connect(&mut self, rail: RailId, hello: &Hello) {
+    fn connect(&mut self, rail: RailId, hello: &Hello, anywhere: bool) -> u8 {
+        let device = self.choose(rail, hello, anywhere);
         self.begin_connect(rail, hello);
+        device
     }
 
     fn accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -188,7 +165,7 @@ impl Home for DatHome {
     }
 
     fn reject(&mut self, request: u64) {
-        if let Some(mut cr) = self.crs.try_remove(request as usize) {
+        if let Some((_, mut cr)) = self.crs.try_remove(request as usize) {
             // The peer may have given up.
             let _ = cr.reject(&rejection());
         }
@@ -196,6 +173,7 @@ impl Home for DatHome {
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
         self.connections.forget_postponed(rail);
+        self.connections.routes.settle(rail);
         self.begin_disconnect(rail, close);
     }
 
@@ -207,20 +185,26 @@ impl Home for DatHome {
         self.post_transfer(rail, cookie, transfer)
     }
 
-    fn expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
-        self.begin_expose(op, rail, wanted);
+    fn prepare(&mut self, place: Place) -> bool {
+        self.for_transfer(place).is_some()
     }
 
-    fn withdraw(&mut self, op: OpId) {
-        self.begin_withdraw(op);
+    fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {
+        self.begin_expose(place, rail, wanted);
     }
 
-    fn keep(&mut self, op: OpId, from: Source) {
+    fn withdraw(&mut self, place: Place) {
+        self.begin_withdraw(place);
+    }
+
+    fn keep(&mut self, op: OpId, from: Source, named: bool) -> Rails {
         let body = self.message_of(from).get(HEADER..).unwrap_or_default();
-        let remote = crate::bmi::engine::descriptors(body).collect();
+        let remote: Vec<_> = crate::bmi::engine::descriptors(body, named).collect();
+        let rails = remote.iter().fold(Rails::NONE, |rails, part| rails.or(part.rails));
         if let Some(held) = self.held.get_mut(&op) {
             held.remote = remote;
         }
+        rails
     }
 
     fn deliver(&mut self, op: OpId, from: Source) {

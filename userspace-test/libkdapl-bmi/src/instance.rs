@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! An instance of BMI: an adapter, the peers, and unexpected messages.
 
-use crate::address;
+use crate::address::{self, Hosts};
 use crate::bmi::engine::{PeerId, HEADER};
 use crate::context::Context;
 use crate::error::{Error, Failure, Result};
-use crate::home::DatHome;
+use crate::home::{DatHome, PeerPlace};
 use crate::memory::Memory;
 use crate::options::Options;
+use crate::source::Source;
 use crate::state::State;
 use crate::wait::{lock, Sleepers, Waiters, UNEXPECTED_PLACE};
-use libkdapl::{Evd, Psp};
+use libkdapl::Psp;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,10 +22,8 @@ use std::time::Duration;
 pub(crate) struct Shared {
     pub(crate) state: Mutex<(State, Waiters)>,
     pub(crate) sleepers: Sleepers,
-    /// The EVD of the home, on which one thread waits without the lock.
-    pub(crate) evd: Evd,
-    /// Receives whose events that thread has dequeued, and nobody has processed yet.
-    pub(crate) dequeued: Arc<AtomicUsize>,
+    /// Events of the first device, for which one thread waits without the lock.
+    pub(crate) source: Source,
 }
 
 impl fmt::Debug for Shared {
@@ -39,45 +37,56 @@ impl fmt::Debug for Shared {
 #[derive(Debug)]
 pub struct Bmi {
     shared: Arc<Shared>,
-    listener: Option<(Psp, SocketAddr)>,
+    listener: Option<(Vec<Psp>, Hosts)>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Returns the place of the adapter, and the address to listen at.
-fn place(options: &Options) -> Result<(String, Option<SocketAddr>)> {
+/// Returns the names of the adapters, and the address to listen at.
+fn places(options: &Options) -> Result<(Vec<String>, Option<Hosts>)> {
     let listen = options.listen.as_deref().map(address::resolve).transpose()?;
-    if let Some(adapter) = &options.adapter {
-        return Ok((adapter.clone(), listen));
+    if let Some(adapters) = &options.adapter {
+        return Ok((adapters.split(',').map(str::to_owned).collect(), listen));
     }
-    if let Some(address) = listen.filter(|address| !address.ip().is_unspecified()) {
-        return Ok((address.ip().to_string(), listen));
+    let given = |hosts: &&Hosts| !hosts.0.iter().any(|host| host.ip().is_unspecified());
+    if let Some(hosts) = listen.as_ref().filter(given) {
+        return Ok((hosts.0.iter().map(|host| host.ip().to_string()).collect(), listen));
     }
     let devices = libkdapl::devices()?;
     let device = devices.into_iter().find(|device| device.port_active && !device.restricted);
-    Ok((device.ok_or(Error::NoDevice)?.name, listen))
+    Ok((vec![device.ok_or(Error::NoDevice)?.name], listen))
+}
+
+/// Listens on all devices.
+fn listen_at(home: &DatHome, hosts: &Hosts) -> Result<Vec<Psp>> {
+    let port = hosts.0.first().map_or(0, SocketAddr::port);
+    let adapters = home.devices.all().map(|(_, device)| &device.adapter);
+    let psps = adapters.map(|adapter| Ok(adapter.ia.create_psp(port.into(), &adapter.evd)?));
+    psps.collect()
 }
 
 impl Bmi {
     /// Opens an instance.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], [`Error::Address`], [`Error::Post`] for invalid options, and
-    /// [`Error::Dat`], also if the port is in use.
+    /// [`Error::NoDevice`], [`Error::Address`], [`Error::Options`], [`Error::Post`] for other
+    /// invalid options, and [`Error::Dat`], also if the port is in use.
     pub fn open(options: &Options) -> Result<Self> {
-        let (adapter, listen) = place(options)?;
-        let home = DatHome::open(&adapter, options)?;
-        let (ia, evd) = (home.adapter.ia.clone(), home.adapter.evd.clone());
-        let dequeued = home.receives.dequeued();
+        let (names, listen) = places(options)?;
+        let options = &options.for_adapters(names.len())?;
+        let home = DatHome::open(&names, options)?;
+        let mut sources: Vec<_> = home.devices.all().map(Source::new).collect();
+        let listener = listen.map(|hosts| Ok::<_, Error>((listen_at(&home, &hosts)?, hosts)));
+        let listener = listener.transpose()?;
+        let others = sources.split_off(1);
+        let source = sources.pop().ok_or(Error::NoDevice)?;
         let shared = Arc::new(Shared {
             state: Mutex::new((State::new(home, options)?, Waiters::default())),
             sleepers: Sleepers::default(),
-            evd: evd.clone(),
-            dequeued,
+            source,
         });
-        let listener = match listen {
-            Some(address) => Some((ia.create_psp(address.port().into(), &evd)?, address)),
-            None => None,
-        };
+        for other in others {
+            other.start(&shared)?;
+        }
         let runner = shared.clone();
         let thread = std::thread::Builder::new().name("kdapl-bmi".into());
         let thread = thread.spawn(move || runner.run()).map_err(|_| Failure::NoMemory)?;
@@ -87,7 +96,7 @@ impl Bmi {
     /// Returns the address at which this side listens.
     #[must_use]
     pub fn address(&self) -> Option<String> {
-        self.listener.as_ref().map(|(_, address)| address::format(*address))
+        self.listener.as_ref().map(|(_, hosts)| address::format(hosts))
     }
 
     /// Opens a context.
@@ -98,32 +107,31 @@ impl Bmi {
         Context::open(&self.shared)
     }
 
-    /// Resolves an address, `kdapl://HOST:PORT`. The first post connects to it. May wait for the
-    /// name service.
+    /// Resolves an address, `kdapl://HOST:PORT`, or `kdapl://HOST+HOST:PORT` of a peer with several
+    /// devices. The first post connects to it. May wait for the name service.
     ///
     /// # Errors
     /// [`Error::Address`].
     pub fn lookup(&self, address: &str) -> Result<Peer> {
-        let address = address::resolve(address)?;
+        let hosts = address::resolve(address)?;
         let mut guard = lock(&self.shared.state);
         let (state, _) = &mut *guard;
         state.make_room();
         let id = state.engine.add_peer()?;
-        state.home.connections.addresses.insert(id, address);
+        state.home.connections.routes.places.insert(id, PeerPlace::new(hosts));
         Ok(Peer(Arc::new(Reference { shared: self.shared.clone(), id })))
     }
 
-    /// Allocates registered memory: messages in it are moved without a further registration.
+    /// Allocates memory that is registered on all devices: messages in it are moved without a
+    /// further registration.
     ///
     /// # Errors
     /// [`Error::Dat`] above the limit of locked memory.
     pub fn alloc(&self, length: usize) -> Result<Memory> {
-        let (ia, pz) = {
-            let guard = lock(&self.shared.state);
-            let adapter = &guard.0.home.adapter;
-            (adapter.ia.clone(), adapter.pz.clone())
-        };
-        Ok(Memory::new(&ia, &pz, length)?)
+        let mut memory = Memory::new(length)?;
+        let guard = lock(&self.shared.state);
+        guard.0.home.register(&mut memory)?;
+        Ok(memory)
     }
 
     /// Takes up to `most` unexpected messages, and waits for the first one until the time-out
@@ -151,7 +159,7 @@ impl Bmi {
                 taken.push(Unexpected { peer: Peer(peer), tag: message.tag, bytes });
             }
             match taken.is_empty() {
-                true if state.home.is_lost => Some(Err(Failure::DeviceLost)),
+                true if state.home.is_lost() => Some(Err(Failure::DeviceLost)),
                 true => None,
                 false => Some(Ok(taken)),
             }
@@ -219,8 +227,8 @@ impl Peer {
     #[must_use]
     pub fn address(&self) -> Option<String> {
         let guard = lock(&self.0.shared.state);
-        let address = guard.0.home.connections.addresses.get(&self.0.id);
-        address.map(|address| address::format(*address))
+        let place = guard.0.home.connections.routes.places.get(&self.0.id);
+        place.map(|place| address::format(&place.hosts))
     }
 
     /// Ends the connection at once. Its operations fail; the next post connects again.

@@ -45,6 +45,7 @@ mod home;
 mod instance;
 mod memory;
 mod options;
+mod source;
 mod state;
 mod wait;
 

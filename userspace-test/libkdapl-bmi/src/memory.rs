@@ -6,7 +6,9 @@
 //! each operation that needs RDMA. A cache of these registrations would need to know of each
 //! `munmap` of the process.
 
-use libkdapl::{Buffer, Ia, Lmr, Privileges, Pz, Result, Segment};
+use crate::bmi::engine::MAX_RAILS;
+use crate::home::Adapter;
+use libkdapl::{Buffer, Lmr, Privileges, Result, Segment};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -19,28 +21,52 @@ fn privileges(sends_only: bool) -> Privileges {
     }
 }
 
+/// Registrations of memory, by the numbers of the devices.
+type Lmrs = [Option<Lmr>; MAX_RAILS];
+
+/// Registers memory on a device, unless it is registered there.
+fn register(
+    lmrs: &mut Lmrs,
+    buffer: &Arc<Buffer>,
+    (device, adapter): (u8, &Adapter),
+    sends_only: bool,
+) -> Result<()> {
+    let lmr = &mut lmrs[usize::from(device)];
+    if lmr.is_none() {
+        let privileges = privileges(sends_only);
+        *lmr = Some(adapter.ia.register(&adapter.pz, buffer.clone(), privileges)?);
+    }
+    Ok(())
+}
+
 /// Registered memory of the library. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    lmr: Lmr,
+    buffer: Arc<Buffer>,
+    lmrs: Lmrs,
 }
 
 impl Memory {
-    pub(crate) fn new(ia: &Ia, pz: &Pz, length: usize) -> Result<Self> {
-        let lmr = ia.register(pz, Buffer::new(length)?, privileges(false))?;
-        Ok(Self { lmr })
+    /// Allocates memory that is not registered yet.
+    pub(crate) fn new(length: usize) -> Result<Self> {
+        Ok(Self { buffer: Arc::new(Buffer::new(length)?), lmrs: Lmrs::default() })
+    }
+
+    /// Registers the memory on a device, unless it is registered there.
+    pub(crate) fn register(&mut self, on: (u8, &Adapter)) -> Result<()> {
+        register(&mut self.lmrs, &self.buffer, on, false)
     }
 
     /// Returns the number of bytes.
     #[must_use]
     pub fn length(&self) -> usize {
-        self.lmr.buffer().len()
+        self.buffer.len()
     }
 
     /// Returns the memory, for copies in and out.
     #[must_use]
     pub fn buffer(&self) -> &Arc<Buffer> {
-        self.lmr.buffer()
+        &self.buffer
     }
 
     /// Returns the part of `length` bytes at `offset`.
@@ -51,7 +77,7 @@ impl Memory {
     pub fn part(&self, offset: usize, length: usize) -> Part {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length());
         assert!(inside, "{length} bytes at {offset} of {} bytes", self.length());
-        Part { buffer: self.buffer().clone(), offset, length, lmr: Some(self.lmr.clone()) }
+        Part { buffer: self.buffer.clone(), offset, length, lmrs: self.lmrs.clone() }
     }
 
     /// Returns all of the memory as a part.
@@ -67,8 +93,8 @@ pub struct Part {
     buffer: Arc<Buffer>,
     offset: usize,
     length: usize,
-    /// Registration of `buffer`, if there is one.
-    lmr: Option<Lmr>,
+    /// Registrations of `buffer`.
+    lmrs: Lmrs,
 }
 
 impl Part {
@@ -82,7 +108,7 @@ impl Part {
     pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Self {
         // SAFETY: As above.
         let buffer = unsafe { Buffer::borrowed(start, length) };
-        Self { buffer: Arc::new(buffer), offset: 0, length, lmr: None }
+        Self { buffer: Arc::new(buffer), offset: 0, length, lmrs: Lmrs::default() }
     }
 
     /// Returns the number of bytes.
@@ -97,22 +123,20 @@ impl Part {
         self.buffer.to_vec(self.offset, self.length)
     }
 
-    /// Registers the part, unless it is registered.
-    pub(crate) fn register(&mut self, ia: &Ia, pz: &Pz, sends_only: bool) -> Result<()> {
-        if self.lmr.is_none() {
-            self.lmr = Some(ia.register(pz, self.buffer.clone(), privileges(sends_only))?);
-        }
-        Ok(())
+    /// Registers the part on a device, unless it is registered there.
+    pub(crate) fn register(&mut self, on: (u8, &Adapter), sends_only: bool) -> Result<()> {
+        register(&mut self.lmrs, &self.buffer, on, sends_only)
     }
 
-    /// Returns the registration.
-    pub(crate) fn lmr(&self) -> Option<&Lmr> {
-        self.lmr.as_ref()
+    /// Returns the registration on a device.
+    pub(crate) fn lmr(&self, device: u8) -> Option<&Lmr> {
+        self.lmrs[usize::from(device)].as_ref()
     }
 
-    /// Returns the local segment of `length` bytes at `offset`, if the part is registered.
-    pub(crate) fn segment(&self, offset: usize, length: usize) -> Option<Segment> {
-        Some(self.lmr.as_ref()?.segment(self.offset + offset, length))
+    /// Returns the local segment of `length` bytes at `offset`, if the part is registered on the
+    /// device.
+    pub(crate) fn segment(&self, device: u8, offset: usize, length: usize) -> Option<Segment> {
+        Some(self.lmr(device)?.segment(self.offset + offset, length))
     }
 
     /// Copies `bytes` to the part, at `offset`.

@@ -2,6 +2,7 @@
 //! Options of an instance.
 
 use crate::bmi::engine::{Config, Window, MAX_RAILS};
+use crate::error::{Error, Result};
 use std::time::Duration;
 
 /// Options of [`Bmi::open`](crate::Bmi::open).
@@ -12,11 +13,12 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Name of the adapter, in the form of [`Ia::open`](libkdapl::Ia::open): a device, a network
-    /// device or an IP address. `None` for the address of `listen` or the first device whose port
-    /// is up.
+    /// Names of up to four adapters, separated by commas, in the form of
+    /// [`Ia::open`](libkdapl::Ia::open): a device, a network device or an IP address. `None` for
+    /// the hosts of `listen` or the first device whose port is up.
     pub adapter: Option<String>,
-    /// Address to listen at, `kdapl://HOST:PORT`. `None`: peers cannot connect.
+    /// Address to listen at, `kdapl://HOST:PORT`, or `kdapl://HOST+HOST:PORT` for several adapters.
+    /// `None`: peers cannot connect.
     pub listen: Option<String>,
     /// Bytes of the largest message on the wire, with its header of 48 bytes: at least 96. The
     /// smaller value of two peers is used. Longer messages are moved by RDMA. Below 8.2 KiB, it
@@ -25,7 +27,9 @@ pub struct Options {
     pub message: u32,
     /// Messages that a peer may send before this side has taken them, at least 1.
     pub window: u16,
-    /// Connections to each peer, 1 to 4. The smaller number of two peers is used.
+    /// Connections to each peer, 1 to 4, and at least one for each adapter. The smaller number of
+    /// two peers is used. The n-th one goes from the n-th adapter to the n-th host of the peer's
+    /// address; a shorter list begins again.
     pub rails: u8,
     /// Bytes from which on a message is divided over the connections to a peer.
     pub stripe_from: u64,
@@ -64,6 +68,23 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns the options for so many adapters.
+    ///
+    /// # Errors
+    /// [`Error::Options`] for a number of adapters or of rails that is not possible.
+    pub(crate) fn for_adapters(&self, count: usize) -> Result<Self> {
+        let refused = |what: &str, number: usize| {
+            Err(Error::Options(format!("{number} {what}: there can be 1 to {MAX_RAILS}")))
+        };
+        match (count, usize::from(self.rails)) {
+            (1..=MAX_RAILS, rails @ 1..=MAX_RAILS) => {
+                Ok(Self { rails: rails.max(count) as u8, ..self.clone() })
+            }
+            (1..=MAX_RAILS, rails) => refused("rails", rails),
+            _ => refused("adapters", count),
+        }
+    }
+
     /// Returns the receives of each connection.
     pub(crate) fn window(&self) -> Window {
         Window::of_home(self.window)
@@ -75,7 +96,7 @@ impl Options {
     }
 
     /// Returns the parameters of the engine. Its unit of time is a millisecond.
-    pub(crate) fn config(&self, pull: bool) -> Config {
+    pub(crate) fn config(&self, pull: bool, devices: u8) -> Config {
         Config {
             instance: random(),
             message: self.message,
@@ -83,7 +104,8 @@ impl Options {
             lend: Window::LEND,
             lend_all: Window::LEND_ALL,
             queue: self.queue(),
-            rails: self.rails.min(MAX_RAILS as u8),
+            rails: self.rails,
+            devices,
             stripe_from: self.stripe_from,
             pull,
             silence: milliseconds(self.silence),

@@ -49,8 +49,8 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(home: DatHome, options: &Options) -> Result<Self> {
         // Some devices want more rights than local ones for the target of a read over iWARP.
-        let pull = options.pull && !home.adapter.is_iwarp();
-        let config = options.config(pull);
+        let pull = options.pull && !home.devices.use_iwarp();
+        let config = options.config(pull, home.devices.count());
         let buckets = vec![Bucket::new(); BUCKETS];
         Ok(Self {
             engine: Engine::new(config, Vec::new(), Vec::new(), buckets)?,
@@ -79,7 +79,7 @@ impl State {
 
     /// Posts an operation. It may be complete on return.
     pub(crate) fn post(&mut self, post: Post, parts: Parts, sends: bool) -> Result<OpId> {
-        if self.home.is_lost {
+        if self.home.is_lost() {
             return Err(Failure::DeviceLost.into());
         }
         self.engine.check(&Post { length: parts.length() as u64, ..post })?;
@@ -185,8 +185,9 @@ impl State {
             Report::Completed(rail, cookie, success) => {
                 engine.completed(home, rail, cookie, success);
             }
-            Report::Exposed(op, result) => engine.exposed(home, op, result),
-            Report::Withdrawn(op) => engine.withdrawn(home, op),
+            Report::Exposed(place, result) => engine.exposed(home, place, result),
+            Report::Withdrawn(place) => engine.withdrawn(home, place),
+            Report::Moved(rail, device) => engine.place(rail, device),
         }
     }
 
@@ -220,16 +221,22 @@ impl State {
     /// Takes the asynchronous events. Most concern an Endpoint whose connection reports its end,
     /// too.
     fn take_async_events(&mut self) {
-        while let Ok((event, _)) = self.home.adapter.ia.async_evd().dequeue() {
-            if matches!(event, Event::Async { event: AsyncEvent::IaCatastrophic, .. }) {
-                self.home.lose_device();
+        let mut lost = Vec::new();
+        for (number, device) in self.home.devices.all() {
+            while let Ok((event, _)) = device.adapter.ia.async_evd().dequeue() {
+                if matches!(event, Event::Async { event: AsyncEvent::IaCatastrophic, .. }) {
+                    lost.push(number);
+                }
             }
+        }
+        for device in lost {
+            self.home.lose_device(device);
         }
     }
 
-    /// Returns whether the device was removed, and no result of a context will come.
+    /// Returns whether all devices were removed, and no result of a context will come.
     pub(crate) fn expects_nothing(&self, context: u8) -> bool {
-        self.home.is_lost && self.posted[usize::from(context)] == 0
+        self.home.is_lost() && self.posted[usize::from(context)] == 0
     }
 
     /// Lets time pass.
@@ -244,6 +251,6 @@ impl State {
         self.engine.tick(&mut self.home, now);
         self.settle();
         let Self { engine, home, .. } = self;
-        home.connections.addresses.retain(|peer, _| engine.phase(*peer).is_some());
+        home.connections.routes.places.retain(|peer, _| engine.phase(*peer).is_some());
     }
 }

@@ -7,11 +7,9 @@
 //! a thread of the library does, until one of the program asks for its place.
 
 use crate::error::Result;
-use crate::events::is_receive;
 use crate::instance::Shared;
 use crate::state::{State, TICK};
 use libkdapl::Event;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -24,9 +22,6 @@ const PLACES: usize = 17;
 
 /// Place of threads that wait for unexpected messages, or for the end of a context.
 pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
-
-/// Events that are processed at once.
-const BATCH: usize = 64;
 
 /// Thread that waits for events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,11 +144,11 @@ impl Shared {
         let mut events = std::mem::take(&mut guard.1.events);
         guard.1.waiter = waiter;
         drop(guard);
-        let taken = self.take_events(timeout, &mut events);
+        let taken = self.source.take(timeout, &mut events);
         let mut guard = lock(&self.state);
         guard.1.waiter = Waiter::Nobody;
         for event in events.drain(..) {
-            guard.0.process(event);
+            guard.0.process(0, event);
         }
         guard.1.events = events;
         if guard.1.stopping {
@@ -167,36 +162,11 @@ impl Shared {
         taken.map(|()| guard)
     }
 
-    /// Takes events, the first of which it waits for.
-    fn take_events(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Result<()> {
-        let first = match timeout {
-            Some(Duration::ZERO) => self.evd.dequeue(),
-            _ => self.evd.wait(timeout, 1),
-        };
-        let mut next = first;
-        loop {
-            match next {
-                Ok((event, more)) => {
-                    if is_receive(&event) {
-                        self.dequeued.fetch_add(1, Ordering::Relaxed);
-                    }
-                    events.push(event);
-                    if more == 0 || events.len() >= BATCH {
-                        return Ok(());
-                    }
-                }
-                Err(e) if e.is_timeout() || e.is_empty() || e.is_interrupted() => return Ok(()),
-                Err(e) => return Err(e.into()),
-            }
-            next = self.evd.dequeue();
-        }
-    }
-
     /// Asks the library's thread for its place.
     fn ask(&self, guard: &mut Guard<'_>) {
         if guard.1.waiter == Waiter::Library && !guard.1.asked {
             // If the queue is full, there are events that wake the thread.
-            let _ = self.evd.post_se(0);
+            let _ = self.source.evd.post_se(0);
             guard.1.asked = true;
         }
     }
@@ -238,7 +208,7 @@ impl Shared {
         // The thread that waits for events has to look for its result, which came without one.
         if guard.1.waiter == Waiter::Program && wakes & (1 << guard.1.place) != 0 {
             // If the queue is full, there are events that wake the thread.
-            let _ = self.evd.post_se(0);
+            let _ = self.source.evd.post_se(0);
         }
         self.call_ender(guard);
     }
@@ -301,7 +271,7 @@ impl Shared {
         guard.0.home.endings.stop();
         self.sleepers.library.notify_all();
         self.sleepers.ender.notify_all();
-        let _ = self.evd.post_se(0);
+        let _ = self.source.evd.post_se(0);
         guard.1.ender.take()
     }
 }

@@ -5,7 +5,7 @@
 //! of its own.
 
 use super::{DatHome, Request};
-use crate::bmi::engine::{Error, OpId, RailId};
+use crate::bmi::engine::{Error, Place, RailId};
 use libkdapl::{CompletionFlags, Ep, Lmr, Privileges, Rmr, RmrBinding, Segment, Type};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -51,7 +51,7 @@ impl Step {
 #[derive(Default)]
 struct Queue {
     outstanding: usize,
-    waiting: VecDeque<(OpId, Step)>,
+    waiting: VecDeque<(Place, Step)>,
 }
 
 /// Steps of all rails.
@@ -69,11 +69,11 @@ impl Default for Binds {
 
 impl DatHome {
     /// Posts a step, or lets it wait for earlier ones. Unbinds go first: they let operations end.
-    pub(super) fn queue_bind(&mut self, rail: RailId, op: OpId, step: Step) {
+    pub(super) fn queue_bind(&mut self, rail: RailId, place: Place, step: Step) {
         let queue = self.binds.of_rails.entry(rail).or_default();
         match step {
-            Step::Bind(_) => queue.waiting.push_back((op, step)),
-            Step::Unbind(_) => queue.waiting.push_front((op, step)),
+            Step::Bind(_) => queue.waiting.push_back((place, step)),
+            Step::Unbind(_) => queue.waiting.push_front((place, step)),
         }
         self.post_binds(rail);
     }
@@ -83,31 +83,39 @@ impl DatHome {
         let Some(ep) = self.ep(rail) else { return self.forget_binds(rail) };
         while let Some(queue) = self.binds.of_rails.get_mut(&rail).filter(|q| q.outstanding < MOST)
         {
-            let Some((op, step)) = queue.waiting.pop_front() else { return };
+            let Some((place, step)) = queue.waiting.pop_front() else { return };
             queue.outstanding += 1;
             let length = step.length();
-            if let Err(error) = self.post_bind(rail, op, &ep, step) {
+            if let Err(error) = self.post_bind(rail, place, &ep, step) {
                 if error.kind() == Some(Type::LENGTH_ERROR) && length > PAGE {
                     // Other binds of the same length may have failed before.
                     self.binds.longest = self.binds.longest.min((length / 2).max(PAGE));
-                    self.too_long(op);
+                    self.too_long(place);
                 }
-                self.bind_ended(rail, op, Err(reason(&error)));
+                self.bind_ended(rail, place, Err(reason(&error)));
             }
         }
     }
 
-    fn post_bind(&mut self, rail: RailId, op: OpId, ep: &Ep, step: Step) -> libkdapl::Result<()> {
-        let number = self.requests.insert(Request::Bind(rail, op));
+    fn post_bind(
+        &mut self,
+        rail: RailId,
+        place: Place,
+        ep: &Ep,
+        step: Step,
+    ) -> libkdapl::Result<()> {
+        let number = self.requests.insert(Request::Bind(rail, place));
         let flags = CompletionFlags::default();
         let posted = match step {
             Step::Unbind(rmr) => rmr.unbind(ep, number as u64, flags),
-            Step::Bind(Bind { lmr, segment, privileges }) => self.take_rmr().and_then(|rmr| {
-                let to = RmrBinding { lmr: &lmr, segment, privileges };
-                let segment = rmr.bind(ep, &to, number as u64, flags)?;
-                self.bound(op, rmr, segment);
-                Ok(())
-            }),
+            Step::Bind(Bind { lmr, segment, privileges }) => {
+                self.take_rmr(place.device).and_then(|rmr| {
+                    let to = RmrBinding { lmr: &lmr, segment, privileges };
+                    let segment = rmr.bind(ep, &to, number as u64, flags)?;
+                    self.bound(place, rmr, segment);
+                    Ok(())
+                })
+            }
         };
         if posted.is_err() {
             self.requests.remove(number);
@@ -115,25 +123,25 @@ impl DatHome {
         posted
     }
 
-    fn bind_ended(&mut self, rail: RailId, op: OpId, result: Result<(), Error>) {
+    fn bind_ended(&mut self, rail: RailId, place: Place, result: Result<(), Error>) {
         if let Some(queue) = self.binds.of_rails.get_mut(&rail) {
             queue.outstanding = queue.outstanding.saturating_sub(1);
         }
-        self.step_ended(op, result);
+        self.step_ended(place, result);
     }
 
     /// Processes the completion of a bind or of an unbind. One that fails breaks the connection, or
     /// the connection has ended before.
-    pub(crate) fn bind_completed(&mut self, rail: RailId, op: OpId, success: bool) {
-        self.bind_ended(rail, op, if success { Ok(()) } else { Err(Error::Reset) });
+    pub(crate) fn bind_completed(&mut self, rail: RailId, place: Place, success: bool) {
+        self.bind_ended(rail, place, if success { Ok(()) } else { Err(Error::Reset) });
         self.post_binds(rail);
     }
 
     /// Fails the steps that wait for a rail which has ended.
     pub(super) fn forget_binds(&mut self, rail: RailId) {
         let queue = self.binds.of_rails.remove(&rail).unwrap_or_default();
-        for (op, _) in queue.waiting {
-            self.step_ended(op, Err(Error::Reset));
+        for (place, _) in queue.waiting {
+            self.step_ended(place, Err(Error::Reset));
         }
     }
 }

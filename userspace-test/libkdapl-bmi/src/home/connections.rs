@@ -2,15 +2,15 @@
 //! Connections: an Endpoint for each rail.
 
 use super::binds::REQUESTS;
-use super::DatHome;
-use crate::bmi::engine::{
-    reason_of, rejection, EndsEndpoints, Error, Hello, PeerId, RailId, Shortage,
-};
+use super::devices::{is_of_device, Device};
+use super::routes::Routes;
+use super::{DatHome, PeerPlace, Report};
+use crate::address::Hosts;
+use crate::bmi::engine::{reason_of, rejection, EndsEndpoints, Error, Hello, RailId, Shortage};
 use crate::options::Options;
-use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle, Subtype, Type};
+use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// A connection.
@@ -19,12 +19,14 @@ struct Connection {
     ep: Ep,
 }
 
+/// Identity of an Endpoint: the number of its device, and its handle there.
+pub(crate) type EpId = (u8, Handle);
+
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
-    by_rail: FxHashMap<RailId, Handle>,
-    by_ep: FxHashMap<Handle, Connection>,
-    /// Addresses to which this side connects, or from which a peer has connected.
-    pub(crate) addresses: FxHashMap<PeerId, SocketAddr>,
+    by_rail: FxHashMap<RailId, EpId>,
+    by_ep: FxHashMap<EpId, Connection>,
+    pub(crate) routes: Routes,
     timeout: Duration,
     /// Connects that wait for an Endpoint, and when they began: the oldest one first.
     postponed: VecDeque<(RailId, Hello, Instant)>,
@@ -42,7 +44,7 @@ impl Connections {
         Self {
             by_rail: FxHashMap::default(),
             by_ep: FxHashMap::default(),
-            addresses: FxHashMap::default(),
+            routes: Routes::default(),
             timeout: options.connect_timeout,
             postponed: VecDeque::new(),
             shortage: Shortage::default(),
@@ -55,8 +57,13 @@ impl Connections {
 
     /// Returns the Endpoint of a rail.
     pub(super) fn ep(&self, rail: RailId) -> Option<&Ep> {
-        let handle = self.by_rail.get(&rail)?;
-        Some(&self.by_ep.get(handle)?.ep)
+        let id = self.by_rail.get(&rail)?;
+        Some(&self.by_ep.get(id)?.ep)
+    }
+
+    /// Returns the device of a rail.
+    pub(super) fn device(&self, rail: RailId) -> Option<u8> {
+        self.routes.device(rail)
     }
 
     /// Returns the time in milliseconds.
@@ -65,24 +72,20 @@ impl Connections {
     }
 
     /// Returns the rail and the Endpoint with a handle.
-    pub(crate) fn of(&self, ep: Handle) -> Option<(RailId, &Ep)> {
+    pub(crate) fn of(&self, ep: EpId) -> Option<(RailId, &Ep)> {
         self.by_ep.get(&ep).map(|connection| (connection.rail, &connection.ep))
     }
 
-    /// Returns the number of connections.
-    pub(crate) fn count(&self) -> usize {
-        self.by_ep.len()
+    fn insert(&mut self, rail: RailId, device: u8, ep: Ep) {
+        let id = (device, ep.handle());
+        self.by_rail.insert(rail, id);
+        self.by_ep.insert(id, Connection { rail, ep });
     }
 
-    fn insert(&mut self, rail: RailId, ep: Ep) {
-        self.by_rail.insert(rail, ep.handle());
-        self.by_ep.insert(ep.handle(), Connection { rail, ep });
-    }
-
-    /// Takes the Endpoint of a rail out of the tables.
-    pub(super) fn remove(&mut self, rail: RailId) -> Option<Ep> {
-        let handle = self.by_rail.remove(&rail)?;
-        self.by_ep.remove(&handle).map(|connection| connection.ep)
+    /// Takes the Endpoint of a rail, and its device, out of the tables.
+    pub(super) fn remove(&mut self, rail: RailId) -> Option<(u8, Ep)> {
+        let id = self.by_rail.remove(&rail)?;
+        self.by_ep.remove(&id).map(|connection| (id.0, connection.ep))
     }
 
     /// Notes that an Endpoint was freed.
@@ -96,18 +99,27 @@ impl Connections {
         self.postponed.retain(|(waiting, ..)| *waiting != rail);
     }
 
-    /// Returns the messages that the peer of a connection may send, and the number of connections.
-    pub(super) fn window(&self) -> (usize, usize) {
-        (self.receives as usize, self.count())
+    /// Returns the number of connections over all devices.
+    fn count(&self) -> usize {
+        self.by_ep.len()
+    }
+
+    /// Returns the messages that the peer of a connection may send, and the number of connections
+    /// over a device.
+    pub(super) fn window(&self, device: u8) -> (usize, usize) {
+        let count = self.by_ep.keys().filter(|id| id.0 == device).count();
+        (self.receives as usize, count)
     }
 }
 
 impl DatHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
     fn create_ep(&mut self, rail: RailId) -> libkdapl::Result<Ep> {
-        self.adapter.make_room_for_events(self.connections.count() + 1)?;
-        let adapter = &self.adapter;
-        let srq = self.receives.srq();
+        let number = self.connections.device(rail).unwrap_or(0);
+        let count = self.connections.count() + 1;
+        let Device { adapter, receives, .. } = self.devices.get_mut(number);
+        adapter.make_room_for_events(count)?;
+        let srq = receives.srq();
         let (writes, reads) = adapter.rdma_segments();
         let attr = EpAttr {
             max_recv_dtos: if srq.is_some() { 0 } else { self.connections.receives },
@@ -126,15 +138,16 @@ impl DatHome {
             srq,
             attr: Some(attr),
         })?;
-        self.connections.insert(rail, ep.clone());
-        let window = self.connections.window();
-        self.receives.prepare(adapter, Some(&ep), window)?;
+        self.connections.insert(rail, number, ep.clone());
+        let window = self.connections.window(number);
+        receives.prepare(adapter, Some(&ep), window)?;
         Ok(ep)
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
         match self.try_connect(rail, hello) {
             Ok(()) => {}
+            Err(error) if error != Error::NoMemory => self.connect_failed(rail, Some(error)),
             // Only a session without connections is worth an idle one.
             Err(Error::NoMemory) if rail.rail == 0 => {
                 self.free_unconnected(rail);
@@ -156,7 +169,7 @@ impl DatHome {
         }
         self.connections.postponed.pop_front();
         if let Err(error) = outcome {
-            self.close_rail(rail, Some(error));
+            self.connect_failed(rail, Some(error));
         }
     }
 
@@ -198,10 +211,14 @@ impl DatHome {
     }
 
     fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
-        let address = self.connections.addresses.get(&rail.peer).copied();
-        let address = address.ok_or(Error::Unreachable)?;
+        let device = self.connections.device(rail).unwrap_or(0);
+        if self.is_lost() {
+            return Err(Error::DeviceLost);
+        }
+        let address = self.connections.routes.address(rail).ok_or(Error::Unreachable)?;
         let created = self.create_ep(rail);
-        let ep = created.map_err(|error| self.reason_of(&error).unwrap_or(Error::NoMemory))?;
+        let lacking = |error| self.reason_of(device, &error).unwrap_or(Error::NoMemory);
+        let ep = created.map_err(lacking)?;
         let private_data = hello.encode();
         let options = ConnectOptions {
             timeout: Some(self.connections.timeout),
@@ -209,12 +226,12 @@ impl DatHome {
             ..Default::default()
         };
         let connecting = ep.connect_with(address, address.port().into(), &options);
-        connecting.map_err(|error| self.reason_of(&error).unwrap_or(Error::Unreachable))
+        connecting.map_err(|error| self.reason_of(device, &error).unwrap_or(Error::Unreachable))
     }
 
     /// Returns the error of operations after a call of DAT that the device has refused.
-    fn reason_of(&self, error: &libkdapl::Error) -> Option<Error> {
-        is_of_device(error).then(|| match self.device_is_gone() {
+    fn reason_of(&self, device: u8, error: &libkdapl::Error) -> Option<Error> {
+        is_of_device(error).then(|| match self.devices.is_gone(device) {
             true => Error::DeviceLost,
             false => Error::Unreachable,
         })
@@ -222,36 +239,49 @@ impl DatHome {
 
     /// Returns the error of a post: in place of one of DAT the loss of the device, if that is why.
     pub(crate) fn post_error(&self, error: libkdapl::Error) -> crate::Error {
-        match self.reason_of(&error) {
-            Some(Error::DeviceLost) => Error::DeviceLost.into(),
-            _ => error.into(),
+        let are_gone = || self.devices.living().all(|device| self.devices.is_gone(device));
+        match is_of_device(&error) && are_gone() {
+            true => Error::DeviceLost.into(),
+            false => error.into(),
         }
     }
 
-    /// Returns whether the device was removed. The events of its connections come before the one
-    /// that says so, thus this asks by a call that needs the device.
-    fn device_is_gone(&self) -> bool {
-        let needs_device = || self.adapter.ia.create_pz();
-        self.is_lost || needs_device().is_err_and(|error| is_of_device(&error))
-    }
-
-    /// Notes that the device was removed. Wakes all waiters, and fails the connects that wait for
-    /// an Endpoint. Connections end by events of their own.
-    pub(crate) fn lose_device(&mut self) {
-        self.is_lost = true;
+    /// Notes that a device was removed. Without another one, wakes all waiters, and fails the
+    /// connects that wait for an Endpoint. Connections end by events of their own.
+    pub(crate) fn lose_device(&mut self, device: u8) {
+        self.devices.lose(device);
+        if !self.is_lost() {
+            return;
+        }
         self.wakes = u32::MAX;
         while let Some((rail, ..)) = self.connections.postponed.pop_back() {
             self.close_rail(rail, Some(Error::DeviceLost));
         }
     }
 
+    /// Ends a rail, or tries another way to the peer if it has not begun its session yet.
+    fn connect_failed(&mut self, rail: RailId, reason: Option<Error>) {
+        let device = self.connections.device(rail).unwrap_or(0);
+        if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
+            self.lose_device(device);
+        }
+        let again = self.choose_again(rail, reason);
+        let Some((hello, way)) = again else { return self.close_rail(rail, reason) };
+        self.free_unconnected(rail);
+        self.connections.routes.go_from(rail, way);
+        self.reports.push_back(Report::Moved(rail, way.0));
+        self.begin_connect(rail, &hello);
+    }
+
     pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
-        let Some(mut cr) = self.crs.try_remove(request as usize) else {
+        let Some((device, mut cr)) = self.crs.try_remove(request as usize) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
+        self.connections.routes.accepted(rail, device);
         let remote = cr.query().ok().and_then(|query| query.remote);
         if let (Some(address), 0) = (remote, rail.rail) {
-            self.connections.addresses.insert(rail.peer, address);
+            let place = PeerPlace::new(Hosts(vec![address]));
+            self.connections.routes.places.insert(rail.peer, place);
         }
         let created = self.create_ep(rail).or_else(|_| self.create_ep_after_ends(rail));
         let Ok(ep) = created else {
@@ -278,8 +308,8 @@ impl DatHome {
     }
 
     /// Processes a connection event other than ESTABLISHED.
-    pub(crate) fn connection_ended(&mut self, ep: Handle, event: ConnectionEvent) {
-        let Some((rail, ep)) = self.connections.of(ep) else { return };
+    pub(crate) fn connection_ended(&mut self, id: EpId, event: ConnectionEvent) {
+        let Some((rail, ep)) = self.connections.of(id) else { return };
         let reason = match event {
             ConnectionEvent::PeerRejected => {
                 Some(reason_of(&ep.private_data().unwrap_or_default()))
@@ -287,13 +317,13 @@ impl DatHome {
             ConnectionEvent::Broken
             | ConnectionEvent::NonPeerRejected
             | ConnectionEvent::AcceptCompletionError
-                if self.device_is_gone() =>
+                if self.devices.is_gone(id.0) =>
             {
                 Some(Error::DeviceLost)
             }
             event => reason(event),
         };
-        self.close_rail(rail, reason);
+        self.connect_failed(rail, reason);
     }
 
     /// Tries the oldest connect that waits for an Endpoint again if one was freed. Returns whether
@@ -305,12 +335,6 @@ impl DatHome {
         }
         was_freed
     }
-}
-
-/// Returns whether a call has failed because the device was removed, or lacks a resource.
-fn is_of_device(error: &libkdapl::Error) -> bool {
-    error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
-        && error.subtype() == Some(Subtype::RESOURCE_DEVICE)
 }
 
 /// Returns the error of operations after an event.

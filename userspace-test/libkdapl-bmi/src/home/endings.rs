@@ -2,6 +2,7 @@
 //! Ends of connections. A thread disconnects and frees the Endpoints, without the lock of the
 //! instance.
 
+use super::devices::Device;
 use super::{DatHome, Report};
 use crate::bmi::engine::{self, Close, Ending, EndsEndpoints, Error, RailId, Task};
 use libkdapl::Ep;
@@ -30,8 +31,8 @@ impl EndsEndpoints for DatHome {
     }
 
     fn take_ep(&mut self, rail: RailId) -> Option<Ep> {
-        let ep = self.connections.remove(rail)?;
-        self.receives.keep(ep.handle(), rail);
+        let (device, ep) = self.connections.remove(rail)?;
+        self.devices.get_mut(device).receives.keep(ep.handle(), rail);
         Some(ep)
     }
 
@@ -45,6 +46,7 @@ impl EndsEndpoints for DatHome {
 
     fn closed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_binds(rail);
+        self.connections.routes.forget(rail);
         self.reports.push_back(Report::Closed(rail, reason));
     }
 
@@ -65,7 +67,9 @@ impl DatHome {
     }
 
     fn forget_receives(&mut self, rail: RailId) {
-        let window = self.connections.window();
-        self.receives.forget(&self.adapter, rail, window);
+        let Some(device) = self.connections.device(rail) else { return };
+        let window = self.connections.window(device);
+        let Device { receives, adapter, .. } = self.devices.get_mut(device);
+        receives.forget(adapter, rail, window);
     }
 }

@@ -2,7 +2,7 @@
 //! Memory of operations.
 
 use super::{Adapter, DatHome};
-use crate::bmi::engine::{Descriptor, OpId, LONGEST};
+use crate::bmi::engine::{described, Descriptor, OpId, Place, LONGEST};
 use crate::memory::{Memory, Part};
 use libkdapl::Segment;
 
@@ -76,13 +76,19 @@ impl Parts {
         self.0.len() >= MANY && self.length() / self.0.len() < SHORT
     }
 
-    /// Returns local segments for `length` bytes, from `skip` bytes in the fragment `first` on.
-    pub(super) fn segments(&self, first: usize, skip: usize, length: usize) -> Vec<Segment> {
+    /// Returns local segments on a device for `length` bytes, from `skip` bytes in the fragment
+    /// `first` on.
+    pub(super) fn segments(
+        &self,
+        device: u8,
+        (first, skip): (usize, usize),
+        length: usize,
+    ) -> Vec<Segment> {
         let (mut skip, mut left) = (skip, length);
         let mut segments = Vec::new();
         for part in self.0.iter().skip(first) {
             let now = (part.length() - skip).min(left);
-            segments.extend(part.segment(skip, now));
+            segments.extend(part.segment(device, skip, now));
             (skip, left) = (0, left - now);
             if left == 0 {
                 break;
@@ -116,18 +122,19 @@ impl Held {
         }
     }
 
-    /// Registers the memory for a message of `length` bytes, or replaces scattered fragments.
+    /// Registers the memory on a device for a message of `length` bytes, or replaces scattered
+    /// fragments.
     fn prepare(
         &mut self,
-        adapter: &Adapter,
+        on: (u8, &Adapter),
         scratch: &mut Scratch,
         length: usize,
     ) -> libkdapl::Result<()> {
-        if self.bounce.is_some() {
-            return Ok(());
+        if let Some(memory) = &mut self.bounce {
+            return memory.register(on);
         }
         if self.parts.is_scattered() {
-            return self.gather(adapter, scratch, length);
+            return self.gather(on, scratch, length);
         }
         let mut left = length;
         for part in &mut self.parts.0 {
@@ -135,7 +142,7 @@ impl Held {
                 break;
             }
             left -= part.length().min(left);
-            part.register(&adapter.ia, &adapter.pz, self.sends)?;
+            part.register(on, self.sends)?;
         }
         Ok(())
     }
@@ -143,11 +150,11 @@ impl Held {
     /// Replaces the fragments by contiguous memory, for a message of `length` bytes.
     fn gather(
         &mut self,
-        adapter: &Adapter,
+        on: (u8, &Adapter),
         scratch: &mut Scratch,
         length: usize,
     ) -> libkdapl::Result<()> {
-        let memory = scratch.take(adapter, length)?;
+        let memory = scratch.take(on, length)?;
         if self.sends {
             self.parts.copy_to(memory.buffer(), 0, length);
         }
@@ -157,10 +164,9 @@ impl Held {
 
     /// Returns the bytes of the message: of a receive, those that its peer has described.
     fn message(&self) -> usize {
-        let described = self.remote.iter().map(|part| part.length as usize).sum();
         match self.sends {
             true => self.parts.length(),
-            false => self.parts.length().min(described),
+            false => self.parts.length().min(described(&self.remote) as usize),
         }
     }
 
@@ -179,13 +185,14 @@ impl Held {
 pub(super) struct Scratch(Vec<Memory>);
 
 impl Scratch {
-    /// Returns memory for `length` bytes.
-    fn take(&mut self, adapter: &Adapter, length: usize) -> libkdapl::Result<Memory> {
+    /// Returns memory for `length` bytes, which is registered on a device.
+    fn take(&mut self, on: (u8, &Adapter), length: usize) -> libkdapl::Result<Memory> {
+        let registered = |mut memory: Memory| memory.register(on).map(|()| memory);
         let fits = |memory: &Memory| (length..=length * 4).contains(&memory.length());
         match self.0.iter().position(fits) {
-            Some(index) => Ok(self.0.swap_remove(index)),
+            Some(index) => registered(self.0.swap_remove(index)),
             None => {
-                let new = || Memory::new(&adapter.ia, &adapter.pz, length.next_power_of_two());
+                let new = || Memory::new(length.next_power_of_two()).and_then(registered);
                 new().or_else(|_| {
                     // The memory that is kept for reuse may be the memory that is missing.
                     self.0.clear();
@@ -213,31 +220,49 @@ impl DatHome {
         let early = sends || length <= EARLY || !held.parts.is_scattered();
         // The engine refuses a longer send.
         if early && (limit + 1..=LONGEST).contains(&(length as u64)) {
-            held.prepare(&self.adapter, &mut self.scratch, length)?;
+            self.prepare_early(&mut held, length)?;
         }
         Ok(held)
     }
 
-    /// Returns the memory of a transfer, which is ready for RDMA then, and that of the peer.
-    pub(super) fn for_transfer(&mut self, op: OpId) -> Option<(Parts, &[Descriptor])> {
-        let held = self.held.get_mut(&op)?;
-        held.prepare(&self.adapter, &mut self.scratch, held.message()).ok()?;
+    /// Makes memory ready for RDMA on the first device that can use it. A device that was removed
+    /// may not have said so yet.
+    fn prepare_early(&mut self, held: &mut Held, length: usize) -> libkdapl::Result<()> {
+        let mut outcome = Ok(());
+        for device in self.devices.living() {
+            outcome = held.prepare(self.devices.on(device), &mut self.scratch, length);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Returns the memory of a transfer, which is ready for RDMA on a device then, and that of the
+    /// peer.
+    pub(super) fn for_transfer(&mut self, place: Place) -> Option<(Parts, &[Descriptor])> {
+        let held = self.held.get_mut(&place.op)?;
+        let on = self.devices.on(place.device);
+        held.prepare(on, &mut self.scratch, held.message()).ok()?;
         Some((held.for_rdma(), &held.remote))
     }
 
     /// Returns the memory of an operation with a message of `length` bytes, which is ready for
-    /// RDMA then.
-    pub(super) fn for_exposure(&mut self, op: OpId, length: usize) -> Option<Parts> {
-        let held = self.held.get_mut(&op)?;
-        held.prepare(&self.adapter, &mut self.scratch, length).ok()?;
+    /// RDMA on a device then.
+    pub(super) fn for_exposure(&mut self, place: Place, length: usize) -> Option<Parts> {
+        let held = self.held.get_mut(&place.op)?;
+        held.prepare(self.devices.on(place.device), &mut self.scratch, length).ok()?;
         Some(held.for_rdma())
     }
 
     /// Returns contiguous memory for a message of `length` bytes, in place of a receive's
-    /// fragments.
-    pub(super) fn for_exposure_in_one(&mut self, op: OpId, length: usize) -> Option<Parts> {
-        let held = self.held.get_mut(&op).filter(|held| held.bounce.is_none())?;
-        held.gather(&self.adapter, &mut self.scratch, length).ok()?;
+    /// fragments. Other devices may have exposed the fragments: the bytes of either would be
+    /// missing in the other, so then there is none.
+    pub(super) fn for_exposure_in_one(&mut self, place: Place, length: usize) -> Option<Parts> {
+        let exposed = self.exposures.others(place);
+        let held = self.held.get_mut(&place.op);
+        let held = held.filter(|held| held.bounce.is_none() && !exposed)?;
+        held.gather(self.devices.on(place.device), &mut self.scratch, length).ok()?;
         Some(held.for_rdma())
     }
 

@@ -8,8 +8,10 @@
 use super::buffers::Buffers;
 use super::{Adapter, DatHome, Report, Request};
 use crate::bmi::engine::{
-    encode_descriptor, Body, Cookie, Descriptor, Header, OpId, RailId, HEADER,
+    encode_descriptor, encode_group, Body, Cookie, Descriptor, Groups, Header, OpId, Place, RailId,
+    HEADER,
 };
+use crate::home::Device;
 use crate::options::Options;
 use libkdapl::{CompletionFlags, Privileges, Segment, Type};
 use std::collections::VecDeque;
@@ -23,6 +25,7 @@ const CHUNK: usize = 256 * 1024;
 /// A buffer in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
+    device: u8,
     large: bool,
     buffer: usize,
 }
@@ -35,8 +38,9 @@ struct Waiting {
     payload: Option<(OpId, usize)>,
 }
 
-/// The send buffers.
+/// The send buffers of a device.
 pub(super) struct Messages {
+    device: u8,
     small: Buffers,
     large: Buffers,
     waiting: VecDeque<Waiting>,
@@ -45,10 +49,16 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(device: u8, options: &Options) -> Self {
         let large = (options.message as usize).max(SMALL);
         let buffers = |size| Buffers::new(size, (CHUNK / size).max(1), Privileges::LOCAL_READ);
-        Self { small: buffers(SMALL), large: buffers(large), waiting: VecDeque::new(), sent: 0 }
+        Self {
+            device,
+            small: buffers(SMALL),
+            large: buffers(large),
+            waiting: VecDeque::new(),
+            sent: 0,
+        }
     }
 
     fn buffers(&mut self, large: bool) -> &mut Buffers {
@@ -60,7 +70,8 @@ impl Messages {
 
     fn take(&mut self, adapter: &Adapter, length: usize) -> libkdapl::Result<Slot> {
         let large = length > SMALL;
-        Ok(Slot { large, buffer: self.buffers(large).take(adapter)? })
+        let buffer = self.buffers(large).take(adapter)?;
+        Ok(Slot { device: self.device, large, buffer })
     }
 
     fn free(&mut self, slot: Slot) {
@@ -86,47 +97,55 @@ impl DatHome {
         let payload = match body {
             Body::Empty => None,
             Body::Payload(op) => Some((op, header.length as usize)),
-            Body::Descriptors(op) => {
-                let descriptors = self.descriptors(op, header.length);
-                start.extend(descriptors.into_iter().flat_map(encode_descriptor));
+            Body::Descriptors(op, groups) => {
+                self.describe(op, groups, header.length, &mut start);
                 None
             }
         };
-        self.messages.waiting.push_back(Waiting { rail, cookie, start, payload });
-        self.send_waiting();
+        // Without a device, the end of the rail is reported.
+        let Some(device) = self.connections.device(rail) else { return };
+        let waiting = &mut self.devices.get_mut(device).messages.waiting;
+        waiting.push_back(Waiting { rail, cookie, start, payload });
+        self.send_waiting(device);
     }
 
-    /// Returns the descriptors of an operation's exposed memory, for a message of `length` bytes.
-    fn descriptors(&self, op: OpId, length: u64) -> Vec<Descriptor> {
-        let mut left = length;
-        let exposed = self.exposures.segments(op).into_iter();
-        let descriptors = exposed.map(|segment| {
-            let length = u64::from(segment.length).min(left);
-            left -= length;
-            Descriptor { address: segment.address, length: length as u32, context: segment.context }
-        });
-        descriptors.collect()
+    /// Appends the descriptors of an operation's exposed memory, for a message of `length` bytes.
+    fn describe(&self, op: OpId, groups: Groups, length: u64, to: &mut Vec<u8>) {
+        for (device, rails) in groups.devices() {
+            let segments = self.exposures.segments(Place { op, device });
+            if groups.named {
+                to.extend(encode_group(rails, segments.len() as u16));
+            }
+            let mut left = length;
+            for Segment { address, length, context } in segments {
+                let length = u64::from(length).min(left) as u32;
+                left -= u64::from(length);
+                to.extend(encode_descriptor(Descriptor { address, length, context, rails }));
+            }
+        }
     }
 
     /// Posts messages for which there are buffers.
-    fn send_waiting(&mut self) {
-        while let Some(message) = self.messages.waiting.front() {
+    fn send_waiting(&mut self, device: u8) {
+        loop {
+            let Device { messages, adapter, .. } = self.devices.get_mut(device);
+            let Some(message) = messages.waiting.front() else { return };
             let length = message.start.len() + message.payload.map_or(0, |(_, length)| length);
-            let Ok(slot) = self.messages.take(&self.adapter, length) else {
+            let Ok(slot) = messages.take(adapter, length) else {
                 // A buffer that is freed is passed on. Without one, nothing would continue.
-                if self.messages.sent == 0 {
-                    self.fail_waiting();
+                if messages.sent == 0 {
+                    self.fail_waiting(device);
                 }
                 return;
             };
-            if let Some(message) = self.messages.waiting.pop_front() {
+            if let Some(message) = messages.waiting.pop_front() {
                 self.post_message(&message, slot, length);
             }
         }
     }
 
-    fn fail_waiting(&mut self) {
-        for message in self.messages.waiting.drain(..) {
+    fn fail_waiting(&mut self, device: u8) {
+        for message in self.devices.get_mut(device).messages.waiting.drain(..) {
             self.reports.push_back(Report::Completed(message.rail, message.cookie, false));
         }
     }
@@ -138,11 +157,11 @@ impl DatHome {
         let ep = self.ep(message.rail);
         let posted = ep.map(|ep| ep.post_send(&[segment], number, CompletionFlags::default()));
         if let Some(Ok(())) = posted {
-            self.messages.sent += 1;
+            self.devices.get_mut(slot.device).messages.sent += 1;
             return;
         }
         self.requests.remove(number as usize);
-        self.messages.free(slot);
+        self.devices.get_mut(slot.device).messages.free(slot);
         // The event of the connection's end follows, after the messages that came before it.
         let ends = |error: libkdapl::Error| error.kind() == Some(Type::INVALID_STATE);
         if posted.is_some_and(|posted| posted.is_err_and(|error| !ends(error))) {
@@ -152,7 +171,7 @@ impl DatHome {
 
     /// Copies a message to a buffer.
     fn fill(&mut self, message: &Waiting, slot: Slot, length: usize) -> Segment {
-        let buffers = self.messages.buffers(slot.large);
+        let buffers = self.devices.get_mut(slot.device).messages.buffers(slot.large);
         let (memory, at) = buffers.memory(slot.buffer);
         memory.write(at, &message.start);
         if let Some((op, length)) = message.payload {
@@ -165,15 +184,16 @@ impl DatHome {
 
     /// Frees the buffer of a message that was sent, or flushed.
     pub(crate) fn free_slot(&mut self, slot: Slot) {
-        self.messages.free(slot);
-        self.messages.sent = self.messages.sent.saturating_sub(1);
-        if !self.messages.waiting.is_empty() {
-            self.send_waiting();
+        let messages = &mut self.devices.get_mut(slot.device).messages;
+        messages.free(slot);
+        messages.sent = messages.sent.saturating_sub(1);
+        if !messages.waiting.is_empty() {
+            self.send_waiting(slot.device);
         }
     }
 
     /// Returns the bytes that are registered for messages, in both directions.
     pub(crate) fn registered(&self) -> usize {
-        self.messages.bytes() + self.receives.bytes()
+        self.devices.registered()
     }
 }

@@ -2,7 +2,7 @@
 //! RDMA requests.
 
 use super::{DatHome, Report, Request};
-use crate::bmi::engine::{Cookie, Pieces, Posted, RailId, Rdma, Transfer};
+use crate::bmi::engine::{of_rail, Cookie, Pieces, Place, Posted, RailId, Rdma, Transfer};
 use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
 
 /// Cookie of requests without an event of their own. If one fails, so does the last one after it.
@@ -30,7 +30,7 @@ impl DatHome {
         transfer: Transfer,
     ) -> Posted {
         let nothing = Posted { requests: 0, next: transfer.from };
-        let (Some(ep), Some(pieces)) = (self.ep(rail), self.pieces(&transfer)) else {
+        let (Some(ep), Some(pieces)) = (self.ep(rail), self.pieces(rail, &transfer)) else {
             return nothing;
         };
         let number = self.requests.insert(Request::Rdma(rail, cookie));
@@ -50,19 +50,25 @@ impl DatHome {
     }
 
     /// Divides a range of a message into requests.
-    fn pieces(&mut self, transfer: &Transfer) -> Option<Vec<Piece>> {
-        let (writes, reads) = self.adapter.rdma_segments();
+    fn pieces(&mut self, rail: RailId, transfer: &Transfer) -> Option<Vec<Piece>> {
+        let device = self.connections.device(rail)?;
+        let (writes, reads) = self.devices.adapter(device).rdma_segments();
         let segments = match transfer.rdma {
             Rdma::Read => reads,
             Rdma::Write => writes,
         };
-        let (parts, remote) = self.for_transfer(transfer.op)?;
+        let (parts, remote) = self.for_transfer(Place { op: transfer.op, device })?;
+        let remote = of_rail(remote, rail.rail);
         let lengths = parts.lengths();
         let to = transfer.to.min(transfer.from.saturating_add(LIST_BYTES));
         let (from, most) = (transfer.from, transfer.requests.min(LIST));
         let pieces = Pieces::new(&lengths, remote, from, to, segments as usize);
         let pieces = pieces.take(most.into()).map(|piece| Piece {
-            local: parts.segments(piece.fragment, piece.skip as usize, piece.length as usize),
+            local: parts.segments(
+                device,
+                (piece.fragment, piece.skip as usize),
+                piece.length as usize,
+            ),
             remote: Segment {
                 address: piece.address,
                 length: piece.length,

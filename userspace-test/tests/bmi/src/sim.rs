@@ -24,6 +24,7 @@ pub use self::{
     network::EndState,
     node::{
         accesses,
+        Node,
         Settings,
         SMALL, //
     },

@@ -5,6 +5,7 @@
 mod cancel;
 mod credit;
 mod data;
+mod devices;
 mod endings;
 mod endpoints;
 mod events;

@@ -3,7 +3,10 @@
 //! What happens on connections: delivery, completions, RDMA, and the end.
 
 use super::{
-    home::RdmaRequest,
+    home::{
+        Exposed,
+        RdmaRequest, //
+    },
     network::{
         End,
         EndState,
@@ -47,6 +50,15 @@ impl World {
         }
         end.queue += count;
         assert!(end.queue <= limits[index].queue, "the send queue overflows");
+        for packet in &packets {
+            if let Packet::Message(message) = packet {
+                let most = limits[0].message.min(limits[1].message);
+                assert!(
+                    message.start.len() <= most as usize,
+                    "a message is too long"
+                );
+            }
+        }
         end.outstanding.push_back((cookie, count));
         other.inbound.extend(packets);
         let receives = limits[1 - index].window.sum() as usize;
@@ -110,7 +122,8 @@ impl World {
                 false
             }
             Packet::Rdma(request) => {
-                if !self.access(sender, node, &request) {
+                let device = self.ends[connection][index].device;
+                if !self.access(sender, (node, device), &request) {
                     self.violations += 1;
                     return self.break_connection(connection);
                 }
@@ -129,10 +142,11 @@ impl World {
         home.message.clear();
     }
 
-    /// Executes an RDMA request of `from` in the memory of `to`.
-    fn access(&mut self, from: usize, to: usize, request: &RdmaRequest) -> bool {
+    /// Executes an RDMA request of `from` in the memory of `to`, at a device.
+    fn access(&mut self, from: usize, (to, device): (usize, u8), request: &RdmaRequest) -> bool {
         let found = self.nodes[to].home.exposed.get(&request.context).copied();
-        let Some(exposed) = found.filter(|exposed| exposed.rdma == request.rdma) else {
+        let allows = |exposed: &Exposed| (exposed.rdma, exposed.device) == (request.rdma, device);
+        let Some(exposed) = found.filter(allows) else {
             return false;
         };
         let base = u64::from(request.context) << 32;
@@ -147,6 +161,7 @@ impl World {
             Rdma::Write => ((from, request.op, request.offset), (to, exposed.op, at)),
             Rdma::Read => ((to, exposed.op, at), (from, request.op, request.offset)),
         };
+        self.moved[usize::from(device)] += request.length;
         let read = self.nodes[source.0].home.buffers.get(&source.1);
         let bytes = read
             .expect("buffers to read")
@@ -204,6 +219,17 @@ impl World {
             }
             if end.completions.is_empty() {
                 self.steps.push(Step::Closed(connection, index));
+            }
+        }
+    }
+
+    /// Removes a device of a node: the connections over it break.
+    pub fn remove_device(&mut self, node: usize, device: u8) {
+        self.nodes[node].home.lost |= 1 << device;
+        for connection in 0..self.ends.len() {
+            let mut ends = self.ends[connection].iter();
+            if ends.any(|end| (end.node, end.device) == (node, device)) {
+                self.break_connection(connection);
             }
         }
     }

@@ -5,18 +5,23 @@
 use super::memory::Buffers;
 use crate::bmi::engine::{
     encode_descriptor,
+    encode_group,
+    of_rail,
     Body,
     Close,
     Cookie,
     Descriptor,
+    Groups,
     Header,
     Hello,
     Home,
     OpId,
     PeerId,
     Pieces,
+    Place,
     Posted,
     RailId,
+    Rails,
     Rdma,
     Source,
     Transfer,
@@ -32,6 +37,8 @@ const SEGMENTS: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub struct Exposed {
     pub op: OpId,
+    /// Device on which its context is valid.
+    pub device: u8,
     pub offset: usize,
     pub length: usize,
     pub rdma: Rdma,
@@ -62,14 +69,15 @@ pub struct Message {
 /// A request of the engine that the network carries out.
 #[derive(Clone, Debug)]
 pub enum Request {
-    Connect(RailId, Vec<u8>),
+    /// The device, and the turn that chooses the one of the peer.
+    Connect(RailId, Vec<u8>, u8, u8),
     Accept(u64, RailId, Vec<u8>),
     Reject(u64),
     Disconnect(RailId, Close),
     Send(RailId, Cookie, Message),
     Rdma(RailId, Cookie, Vec<RdmaRequest>),
-    Expose(OpId, Wanted),
-    Withdraw(OpId),
+    Expose(Place, Wanted),
+    Withdraw(Place),
 }
 
 /// The home.
@@ -83,8 +91,17 @@ pub struct SimHome {
     pub message: Vec<u8>,
     pub exposed: HashMap<u32, Exposed>,
     pub addresses: HashMap<PeerId, usize>,
+    /// Number of devices.
+    pub devices: u8,
+    /// Devices that were removed, a bit for each.
+    pub lost: u8,
+    /// Devices of the rails.
+    pub places: HashMap<RailId, u8>,
     /// Exposures fail.
     pub no_exposure: bool,
+    /// Devices on which they do, and those on which operations have no memory.
+    pub no_exposure_on: u8,
+    pub no_memory_on: u8,
     /// RDMA requests cannot be posted.
     pub no_rdma: bool,
     pub wakes: [usize; 16],
@@ -94,6 +111,13 @@ pub struct SimHome {
 }
 
 impl SimHome {
+    pub fn new(devices: u8) -> Self {
+        Self {
+            devices,
+            ..Self::default()
+        }
+    }
+
     fn body(&self, from: Source) -> &[u8] {
         let message = match from {
             Source::Message => &self.message,
@@ -104,7 +128,11 @@ impl SimHome {
 
     /// Exposes the fragments of an operation that a message has bytes in, or contiguous memory in
     /// place of too many. Returns the number of descriptors.
-    pub fn expose_now(&mut self, op: OpId, wanted: Wanted) -> Option<u16> {
+    pub fn expose_now(&mut self, place: Place, wanted: Wanted) -> Option<u16> {
+        let Place { op, device } = place;
+        if (self.lost | self.no_exposure_on) & (1 << device) != 0 {
+            return None;
+        }
         let Wanted { rdma, length, .. } = wanted;
         let mut fragments = self.buffers.get(&op).expect("buffers").first(length);
         let too_many = fragments.len() > usize::from(wanted.descriptors);
@@ -120,6 +148,7 @@ impl SimHome {
             self.next_context += 1;
             let exposed = Exposed {
                 op,
+                device,
                 offset,
                 length,
                 rdma,
@@ -130,8 +159,9 @@ impl SimHome {
         u16::try_from(fragments.len()).ok()
     }
 
-    pub fn withdraw_now(&mut self, op: OpId) {
-        self.exposed.retain(|_, exposed| exposed.op != op);
+    pub fn withdraw_now(&mut self, place: Place) {
+        self.exposed
+            .retain(|_, exposed| (exposed.op, exposed.device) != (place.op, place.device));
     }
 
     /// Returns the bytes of a message, whose payload the network takes from the buffers when it
@@ -145,11 +175,33 @@ impl SimHome {
         bytes
     }
 
+    /// Returns the devices that were not removed.
+    pub fn living(&self) -> Vec<u8> {
+        (0..self.devices)
+            .filter(|device| self.lost & (1 << device) == 0)
+            .collect()
+    }
+
+    fn body_of(&self, op: OpId, header: &Header, groups: Groups) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (device, rails) in groups.devices() {
+            let descriptors = self.descriptors(Place { op, device }, rails, header.length);
+            if groups.named {
+                body.extend(encode_group(rails, descriptors.len() as u16));
+            }
+            body.extend(descriptors.into_iter().flat_map(encode_descriptor));
+        }
+        assert_eq!(body.len(), 16 * usize::from(header.descriptors));
+        body
+    }
+
     /// The addresses of a fragment begin with its context, so that each has addresses of its own.
-    fn descriptors(&self, op: OpId, header: &Header) -> Vec<Descriptor> {
-        let mut parts: Vec<_> = self.exposed.iter().filter(|part| part.1.op == op).collect();
+    fn descriptors(&self, place: Place, rails: Rails, length: u64) -> Vec<Descriptor> {
+        let is_it = |part: &Exposed| (part.op, part.device) == (place.op, place.device);
+        let parts = self.exposed.iter();
+        let mut parts: Vec<_> = parts.filter(|part| is_it(part.1)).collect();
         parts.sort_by_key(|part| part.1.offset);
-        let mut left = header.length;
+        let mut left = length;
         let mut descriptors = Vec::new();
         for (context, part) in parts {
             let length = left.min(part.length as u64);
@@ -158,17 +210,27 @@ impl SimHome {
                 address: u64::from(*context) << 32,
                 length: length as u32,
                 context: *context,
+                rails,
             });
         }
-        assert_eq!(descriptors.len(), usize::from(header.descriptors));
         descriptors
     }
 }
 
 impl Home for SimHome {
-    fn connect(&mut self, rail: RailId, hello: &Hello) {
+    fn connect(&mut self, rail: RailId, hello: &Hello, anywhere: bool) -> u8 {
         let hello = hello.encode().to_vec();
-        self.requests.push(Request::Connect(rail, hello));
+        let living = self.living();
+        let turn = if anywhere { rail.rail } else { 0 };
+        let first = self.places.get(&RailId { rail: 0, ..rail });
+        let device = match first.filter(|_| !anywhere) {
+            Some(first) => *first,
+            None => living[usize::from(turn) % living.len()],
+        };
+        self.places.insert(rail, device);
+        let request = Request::Connect(rail, hello, device, turn);
+        self.requests.push(request);
+        device
     }
 
     fn accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -189,9 +251,8 @@ impl Home for SimHome {
         let payload = match body {
             Body::Empty => None,
             Body::Payload(op) => Some((op, header.length as usize)),
-            Body::Descriptors(op) => {
-                let descriptors = self.descriptors(op, header);
-                start.extend(descriptors.into_iter().flat_map(encode_descriptor));
+            Body::Descriptors(op, groups) => {
+                start.extend(self.body_of(op, header, groups));
                 None
             }
         };
@@ -202,11 +263,13 @@ impl Home for SimHome {
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted {
         let local = self.buffers.get(&transfer.op).expect("buffers").lengths();
         let remote = self.remote.get(&transfer.op).expect("descriptors");
+        let remote = of_rail(remote, rail.rail);
         let pieces = Pieces::new(&local, remote, transfer.from, transfer.to, SEGMENTS);
         let pieces: Vec<_> = pieces.take(transfer.requests.into()).collect();
         let count = pieces.len();
         assert!(count > 0, "a transfer without bytes");
-        if self.no_rdma {
+        let device = self.places[&rail];
+        if self.no_rdma || self.no_memory_on & (1 << device) != 0 {
             return Posted {
                 requests: 0,
                 next: transfer.from,
@@ -230,17 +293,30 @@ impl Home for SimHome {
         }
     }
 
-    fn expose(&mut self, op: OpId, _: RailId, wanted: Wanted) {
-        self.requests.push(Request::Expose(op, wanted));
+    fn prepare(&mut self, place: Place) -> bool {
+        self.no_memory_on & (1 << place.device) == 0
     }
 
-    fn withdraw(&mut self, op: OpId) {
-        self.requests.push(Request::Withdraw(op));
+    fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {
+        assert_eq!(
+            self.places.get(&rail),
+            Some(&place.device),
+            "another device"
+        );
+        self.requests.push(Request::Expose(place, wanted));
     }
 
-    fn keep(&mut self, op: OpId, from: Source) {
-        let descriptors = crate::bmi::engine::descriptors(self.body(from)).collect();
+    fn withdraw(&mut self, place: Place) {
+        self.requests.push(Request::Withdraw(place));
+    }
+
+    fn keep(&mut self, op: OpId, from: Source, named: bool) -> Rails {
+        let body = self.body(from);
+        let descriptors: Vec<_> = crate::bmi::engine::descriptors(body, named).collect();
+        let rails = descriptors.iter().map(|descriptor| descriptor.rails);
+        let rails = rails.fold(Rails::NONE, Rails::or);
         self.remote.insert(op, descriptors);
+        rails
     }
 
     fn deliver(&mut self, op: OpId, from: Source) {

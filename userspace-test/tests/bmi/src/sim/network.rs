@@ -35,6 +35,8 @@ pub enum EndState {
 /// One end of a connection.
 pub struct End {
     pub node: usize,
+    /// Device of the node.
+    pub device: u8,
     /// The rail of the node, once the node knows of it.
     pub rail: Option<RailId>,
     pub state: EndState,
@@ -58,6 +60,7 @@ impl End {
     pub fn new(node: usize, rail: Option<RailId>) -> Self {
         Self {
             node,
+            device: 0,
             rail,
             state: EndState::Waiting,
             inbound: VecDeque::new(),

@@ -94,6 +94,8 @@ pub struct Node {
     pub frozen: bool,
     /// The node rejects connections.
     pub refuses: bool,
+    /// The node, and its peers with it, knows one device only.
+    pub is_old: bool,
 }
 
 /// Few receives and short queues, so that each limit is reached.
@@ -108,6 +110,7 @@ pub const SMALL: Settings = Settings {
     lend_all: 1000,
     queue: 6,
     rails: 1,
+    devices: 1,
     stripe_from: 4096,
     pull: false,
     silence: 100,
@@ -122,13 +125,14 @@ impl Node {
         assert_eq!(engine.open_context(), Some(0));
         Self {
             engine,
-            home: SimHome::default(),
+            home: SimHome::new(settings.devices),
             endings: Endings::new((0..ENDINGS).map(|_| None).collect()),
             settings,
             ops: 0,
             peers: 0,
             frozen: false,
             refuses: false,
+            is_old: false,
         }
     }
 

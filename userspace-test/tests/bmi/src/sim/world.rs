@@ -17,12 +17,15 @@ use super::{
     },
 };
 use crate::bmi::engine::{
+    ConnectRequest,
     Error,
-    OpId,
     PeerId,
+    Place,
     RailId,
     Role,
-    Wanted, //
+    Wanted,
+    FEATURE_DEVICES,
+    MAX_RAILS, //
 };
 use fastrand::Rng;
 use std::collections::{
@@ -34,7 +37,7 @@ use std::collections::{
 const PRIVATE_DATA: usize = 56;
 
 /// Operation whose memory is exposed, with these limits, or withdrawn.
-type Exposure = (OpId, Option<Wanted>);
+type Exposure = (Place, Option<Wanted>);
 
 /// All of the simulation.
 pub struct World {
@@ -54,6 +57,8 @@ pub struct World {
     /// Messages that were delivered, and RDMA requests.
     pub messages: usize,
     pub rdma: usize,
+    /// Bytes that RDMA has moved, by the devices whose memory was exposed.
+    pub moved: [usize; MAX_RAILS],
 }
 
 impl World {
@@ -76,6 +81,7 @@ impl World {
             violations: 0,
             messages: 0,
             rdma: 0,
+            moved: [0; MAX_RAILS],
         }
     }
 
@@ -229,12 +235,16 @@ impl World {
 
     fn accept_request(&mut self, node: usize, request: Request) {
         match request {
-            Request::Connect(rail, hello) => self.connect(node, rail, hello),
+            Request::Connect(rail, hello, device, turn) => {
+                self.connect(node, rail, hello, (device, turn));
+            }
             Request::Accept(connection, rail, hello) => {
                 let connection = connection as usize;
                 let gone = self.ends[connection][0].state != EndState::Waiting;
                 self.places.insert((node, rail), (connection, 1));
                 self.ends[connection][1].rail = Some(rail);
+                let device = self.ends[connection][1].device;
+                self.nodes[node].home.places.insert(rail, device);
                 self.ends[connection][0].private_data = hello;
                 if gone {
                     self.ends[connection][1].state = EndState::Flushing;
@@ -258,37 +268,40 @@ impl World {
                 let packets = requests.into_iter().map(Packet::Rdma).collect();
                 self.transmit(node, rail, packets, cookie);
             }
-            Request::Expose(op, wanted) => self.queue_memory(node, op, Some(wanted)),
-            Request::Withdraw(op) => self.queue_memory(node, op, None),
+            Request::Expose(place, wanted) => self.queue_memory(node, place, Some(wanted)),
+            Request::Withdraw(place) => self.queue_memory(node, place, None),
         }
     }
 
-    fn queue_memory(&mut self, node: usize, op: OpId, expose: Option<Wanted>) {
-        self.memory[node].push_back((op, expose));
+    fn queue_memory(&mut self, node: usize, place: Place, expose: Option<Wanted>) {
+        self.memory[node].push_back((place, expose));
         self.steps.push(Step::Memory(node));
     }
 
     fn change_memory(&mut self, node: usize) {
-        let Some((op, expose)) = self.memory[node].pop_front() else {
+        let Some((place, expose)) = self.memory[node].pop_front() else {
             return;
         };
         let Node { engine, home, .. } = &mut self.nodes[node];
         match expose {
             Some(wanted) => {
-                let result = home.expose_now(op, wanted).ok_or(Error::NoMemory);
-                engine.exposed(home, op, result);
+                let result = home.expose_now(place, wanted).ok_or(Error::NoMemory);
+                engine.exposed(home, place, result);
             }
             None => {
-                home.withdraw_now(op);
-                engine.withdrawn(home, op);
+                home.withdraw_now(place);
+                engine.withdrawn(home, place);
             }
         }
     }
 
-    fn connect(&mut self, node: usize, rail: RailId, hello: Vec<u8>) {
+    fn connect(&mut self, node: usize, rail: RailId, hello: Vec<u8>, (device, turn): (u8, u8)) {
         let to = self.nodes[node].home.addresses[&rail.peer];
         let mut ends = [End::new(node, Some(rail)), End::new(to, None)];
         ends[1].private_data = hello;
+        ends[0].device = device;
+        let living = self.nodes[to].home.living();
+        ends[1].device = living[usize::from(turn) % living.len()];
         self.places.insert((node, rail), (self.ends.len(), 0));
         self.ends.push(ends);
         self.steps.push(Step::Request(self.ends.len() - 1));
@@ -296,8 +309,9 @@ impl World {
 
     fn request(&mut self, connection: usize) {
         let end = &self.ends[connection][1];
-        let mut private_data = end.private_data.clone();
-        private_data.resize(PRIVATE_DATA, 0);
+        let device = end.device;
+        let private_data = self.private_data(connection, 1);
+        let end = &self.ends[connection][1];
         let node = &mut self.nodes[end.node];
         if self.ends[connection][0].state != EndState::Waiting {
             return;
@@ -308,7 +322,23 @@ impl World {
         }
         node.make_room();
         let Node { engine, home, .. } = node;
-        engine.requested(home, connection as u64, &private_data);
+        let call = ConnectRequest {
+            number: connection as u64,
+            device,
+        };
+        engine.requested(home, call, &private_data);
+    }
+
+    /// Returns the private data that an end gets.
+    fn private_data(&self, connection: usize, end: usize) -> Vec<u8> {
+        let ends = &self.ends[connection];
+        let mut private_data = ends[end].private_data.clone();
+        let is_old = ends.iter().any(|end| self.nodes[end.node].is_old);
+        if let Some(features) = private_data.get_mut(8).filter(|_| is_old) {
+            *features &= !(FEATURE_DEVICES as u8);
+        }
+        private_data.resize(PRIVATE_DATA, 0);
+        private_data
     }
 
     fn establish(&mut self, connection: usize, end: usize) {
@@ -319,11 +349,10 @@ impl World {
         state.state = EndState::Up;
         let parked = state.inbound.len();
         let (node, rail) = (state.node, state.rail.expect("a rail"));
-        let mut private_data = match end {
-            0 => state.private_data.clone(),
-            _ => Vec::new(),
+        let private_data = match end {
+            0 => self.private_data(connection, 0),
+            _ => vec![0; PRIVATE_DATA],
         };
-        private_data.resize(PRIVATE_DATA, 0);
         let Node { engine, home, .. } = &mut self.nodes[node];
         engine.established(home, rail, &private_data);
         if end == 0 {

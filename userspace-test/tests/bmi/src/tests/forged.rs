@@ -13,6 +13,7 @@ use crate::{
         Descriptor,
         Header,
         Kind,
+        Rails,
         Role,
         Window, //
     },
@@ -49,6 +50,7 @@ fn forged() -> impl Strategy<Value = (Header, Vec<u8>)> {
                     address: 1 << 32,
                     length: part + rest,
                     context: 1,
+                    rails: Rails::ALL,
                 }));
             }
             let header = Header {

@@ -2,9 +2,11 @@
 
 //! Messages and private data that no engine sends.
 
+mod groups;
+mod peer;
+
 use super::pair::{
     pattern,
-    Pair,
     CLIENT,
     SERVER, //
 };
@@ -15,7 +17,7 @@ use crate::{
         Error,
         Header,
         Kind,
-        OpId,
+        Rails,
         Role,
         Window,
         ABORTED, //
@@ -25,74 +27,7 @@ use crate::{
         SMALL, //
     },
 };
-
-/// A pair whose client is replaced by a hostile one after the connection.
-struct Hostile {
-    pair: Pair,
-    connection: usize,
-}
-
-impl Hostile {
-    fn new() -> Self {
-        let mut pair = Pair::new(1, SMALL);
-        let connection = pair.world.established()[0];
-        // The honest engine sends nothing more.
-        pair.world.nodes[CLIENT].frozen = true;
-        Self { pair, connection }
-    }
-
-    /// Returns a header with the next sequence number.
-    fn header(&self, kind: Kind) -> Header {
-        let end = &self.pair.world.ends[self.connection][1];
-        Header {
-            sequence: end.received,
-            ..Header::new(kind)
-        }
-    }
-
-    fn send(&mut self, header: Header, body: &[u8]) {
-        let bytes = [&header.encode()[..], body].concat();
-        self.pair.world.forge(self.connection, 1, bytes);
-        self.pair.world.run();
-    }
-
-    fn is_up(&self) -> bool {
-        !self.pair.world.established().is_empty()
-    }
-
-    /// Checks that the session has ended, and that the client can begin another one.
-    fn expect_end(mut self) {
-        assert!(!self.is_up(), "the message is accepted");
-        self.pair.world.nodes[CLIENT].frozen = false;
-        self.pair.world.run();
-        self.pair.introduce();
-        self.pair.transfer(CLIENT, 1, 1000, (1, 1));
-    }
-
-    /// Lets the server receive a message of 1000 bytes, up to CTS. Returns the receive and its
-    /// number in messages.
-    fn cleared(&mut self) -> (OpId, u64) {
-        let receive = self.pair.receive(SERVER, 5, 1000, 1);
-        let offer = Header {
-            tag: 5,
-            length: 1000,
-            operation: 77,
-            ..self.header(Kind::Rts)
-        };
-        self.send(offer, &[]);
-        assert!(!self.pair.world.nodes[SERVER].home.exposed.is_empty());
-        (receive, receive.0.raw())
-    }
-
-    fn done(&self, operation: u64, range: (u64, u64)) -> Header {
-        Header {
-            peers_operation: operation,
-            offset: range.0,
-            length: range.1,
-            ..self.header(Kind::Done)
-        }
-    }
-}
+use peer::Hostile;
 
 #[test]
 fn the_helper_forges_valid_messages() {
@@ -147,6 +82,7 @@ fn malformed_messages() {
         address: 0,
         length: 9,
         context: 1,
+        rails: Rails::ALL,
     });
     let bodies: [(Header, &[u8]); 10] = [
         (eager(5, 0), b"four"),
@@ -347,6 +283,7 @@ fn cts_has_to_clear_the_whole_message() {
                 address: 1 << 32,
                 length,
                 context: 1,
+                rails: Rails::ALL,
             });
             if hostile.is_up() {
                 let header = Header {

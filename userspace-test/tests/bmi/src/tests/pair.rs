@@ -44,7 +44,11 @@ impl Pair {
     }
 
     pub fn with(seed: u64, settings: [Settings; 2]) -> Self {
-        let mut world = World::new(seed, &settings);
+        Self::of(World::new(seed, &settings))
+    }
+
+    /// Connects the client of a world to its server.
+    pub fn of(mut world: World) -> Self {
         let to_server = world.address(CLIENT, SERVER);
         let mut pair = Self {
             world,

@@ -3,12 +3,15 @@
 //! Tables, ranges, pieces and binds, compared with simpler models.
 
 use crate::bmi::engine::{
+    described,
+    of_rail,
     Descriptor,
     Entry,
     Error,
     Key,
     List,
     Pieces,
+    Rails,
     Ranges,
     Rdma,
     Table,
@@ -144,6 +147,7 @@ proptest! {
             address: 1000 * index as u64,
             length: *length,
             context: index as u32,
+            rails: Rails::ALL,
         }).collect();
         let both = local.iter().sum::<u64>().min(remote.iter().map(|l| u64::from(*l)).sum());
         let from = from.min(both);
@@ -175,6 +179,7 @@ fn pieces_of_64_regions() {
         address: 0x10_0000,
         length: 256 << 10,
         context: 5,
+        rails: Rails::ALL,
     }];
     let pieces: Vec<_> = Pieces::new(&[4096; 64], &remote, 0, 256 << 10, 16).collect();
     let addresses = [0, 64, 128, 192].map(|offset| 0x10_0000 + (offset << 10));
@@ -188,6 +193,7 @@ fn pieces_end_where_a_side_ends() {
         address: u64::MAX - 1,
         length: 9,
         context: 5,
+        rails: Rails::ALL,
     }];
     let one = Pieces::new(&[4], &remote, 0, 100, 16).map(|piece| piece.length);
     assert_eq!(one.collect::<Vec<_>>(), [4]);
@@ -253,4 +259,27 @@ fn storage_is_small() {
     let peer = size_of::<Entry<Peer, 1>>();
     assert!(op <= 384, "{op} bytes for an operation");
     assert!(peer <= 640, "{peer} bytes for a peer");
+}
+
+#[test]
+fn each_rail_has_descriptors_of_its_own() {
+    let descriptor = |rails, length| Descriptor {
+        address: 0,
+        length,
+        context: length,
+        rails: Rails::from_bits(rails).expect("possible rails"),
+    };
+    let list = [
+        descriptor(5, 10),
+        descriptor(5, 20),
+        descriptor(2, 14),
+        descriptor(2, 7),
+        descriptor(2, 9),
+    ];
+    assert_eq!(described(&list), 30);
+    assert_eq!(described(&[]), 0);
+    for (rail, expected) in [(0, &list[..2]), (1, &list[2..]), (2, &list[..2]), (3, &[])] {
+        assert_eq!(of_rail(&list, rail), expected);
+    }
+    assert_eq!(of_rail(&list, u8::MAX), &[]);
 }

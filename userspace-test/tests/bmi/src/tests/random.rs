@@ -22,16 +22,20 @@ use proptest::prelude::*;
 /// Lengths around the limits of SMALL, and some that need stripes.
 const LENGTHS: [usize; 9] = [0, 1, 60, 207, 208, 209, 700, 5000, 20_000];
 
-fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), 1_u8..=4, 1_u16..6, 4_u16..7, 3_u16..9).prop_map(
-        |(pull, rails, data, control, queue)| Settings {
+/// Parameters of the three nodes, whose numbers of devices differ.
+fn settings() -> impl Strategy<Value = [Settings; 3]> {
+    let devices = [1_u8..=3, 1_u8..=3, 1_u8..=3];
+    let numbers = (1_u8..=4, 1_u16..6, 4_u16..7, 3_u16..9);
+    (any::<bool>(), numbers, devices).prop_map(|(pull, (rails, data, control, queue), devices)| {
+        devices.map(|devices| Settings {
             pull,
             rails,
+            devices,
             queue,
             window: crate::bmi::engine::Window { data, control },
             ..SMALL
-        },
-    )
+        })
+    })
 }
 
 /// Operations and steps, without faults.
@@ -60,6 +64,7 @@ fn disturbed() -> BoxedStrategy<Act> {
             .prop_map(|(link, tag, length)| Act::Receive(link, tag, length, 1)),
         1 => (0_usize..3).prop_map(Act::GiveUp),
         1 => (0_usize..3, any::<bool>()).prop_map(|(node, fails)| Act::Exposure(node, fails)),
+        1 => (0_usize..3, 0_u8..8).prop_map(|(node, devices)| Act::ExposureOn(node, devices)),
     ]
     .boxed()
 }
@@ -69,6 +74,8 @@ fn broken() -> BoxedStrategy<Act> {
     prop_oneof![
         20 => disturbed(),
         1 => any::<usize>().prop_map(Act::Break),
+        1 => (0_usize..3, 0_u8..3).prop_map(|(node, device)| Act::Remove(node, device)),
+        1 => (0_usize..3, 0_u8..8).prop_map(|(node, devices)| Act::MemoryOn(node, devices)),
         1 => (0_usize..3).prop_map(Act::Freeze),
         2 => Just(Act::Thaw),
         1 => (1_u64..150).prop_map(Act::Tick),

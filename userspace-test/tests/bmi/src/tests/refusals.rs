@@ -18,7 +18,8 @@ use crate::{
         Error,
         Header,
         Kind,
-        OpId, //
+        OpId,
+        Rails, //
     },
     sim::SMALL,
 };
@@ -112,6 +113,7 @@ fn a_cts_clears_the_whole_message() {
             address: 1 << 32,
             length,
             context: 1,
+            rails: Rails::ALL,
         });
         let cts = Header {
             sequence: pair.world.ends[connection][1].received,

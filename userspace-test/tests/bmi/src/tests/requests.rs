@@ -9,6 +9,7 @@ use super::pair::{
 };
 use crate::{
     bmi::engine::{
+        ConnectRequest,
         Error,
         Hello,
         FEATURE_PULL, //
@@ -70,10 +71,14 @@ fn private_data() {
 }
 
 /// Returns whether the server accepts a request with this private data.
-fn accepts(pair: &mut Pair, private_data: &[u8]) -> bool {
+pub fn accepts(pair: &mut Pair, private_data: &[u8]) -> bool {
     let node = &mut pair.world.nodes[SERVER];
     node.make_room();
-    node.engine.requested(&mut node.home, 1000, private_data);
+    let request = ConnectRequest {
+        number: 1000,
+        device: 0,
+    };
+    node.engine.requested(&mut node.home, request, private_data);
     let requests = std::mem::take(&mut node.home.requests);
     match &requests[..] {
         [Request::Accept(1000, ..)] => true,
@@ -113,7 +118,7 @@ fn requests_that_the_server_rejects() {
 }
 
 /// Returns a hello of the client of a pair, for another request of its session.
-fn of_session(pair: &Pair) -> Hello {
+pub fn of_session(pair: &Pair) -> Hello {
     let first = pair.world.established()[0];
     // What the server has answered.
     let answer = Hello::decode(&pair.world.ends[first][0].private_data);
@@ -199,8 +204,11 @@ fn a_request_replaces_the_one_before() {
         let number = pair.world.given_up(SERVER);
         let node = &mut pair.world.nodes[SERVER];
         node.make_room();
-        node.engine
-            .requested(&mut node.home, number as u64, &returns);
+        let request = ConnectRequest {
+            number: number as u64,
+            device: 0,
+        };
+        node.engine.requested(&mut node.home, request, &returns);
         number
     });
     // The session has not ended, so none is accepted yet.

@@ -39,6 +39,11 @@ pub enum Act {
     GiveUp(usize),
     /// Whether a node fails to expose memory.
     Exposure(usize, bool),
+    /// The devices on which a node fails to expose memory, or has none, a bit for each.
+    ExposureOn(usize, u8),
+    MemoryOn(usize, u8),
+    /// Removes a device of a node that has another one.
+    Remove(usize, u8),
     /// Breaks one of the connections.
     Break(usize),
     Freeze(usize),
@@ -77,8 +82,8 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn new(settings: Settings, seed: u64) -> Self {
-        let mut world = World::new(seed, &[settings; 3]);
+    pub fn new(settings: [Settings; 3], seed: u64) -> Self {
+        let mut world = World::new(seed, &settings);
         let peers = [0, 1].map(|client| world.introduce(client, SERVER));
         Self {
             world,
@@ -125,6 +130,16 @@ impl Program {
                 node.engine.give_up_idle(&mut node.home);
             }
             Act::Exposure(node, fails) => self.world.nodes[node].home.no_exposure = fails,
+            Act::ExposureOn(node, devices) => {
+                self.world.nodes[node].home.no_exposure_on = devices;
+            }
+            Act::MemoryOn(node, devices) => self.world.nodes[node].home.no_memory_on = devices,
+            Act::Remove(node, device) => {
+                let living = self.world.nodes[node].home.living();
+                if living.len() > 1 && living.contains(&device) {
+                    self.world.remove_device(node, device);
+                }
+            }
             Act::Break(which) => self.break_one(which),
             Act::Freeze(node) => self.world.nodes[node].frozen = true,
             Act::Thaw => self.thaw(),

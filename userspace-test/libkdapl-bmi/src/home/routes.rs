@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Routes of rails: from which device to which address of the peer.
+//!
+//! The n-th connection to a peer goes from the n-th device to the n-th host of its address. A
+//! shorter list begins again. If the first connection fails, the next pair is tried.
+
+use super::DatHome;
+use crate::address::Hosts;
+use crate::bmi::engine::{Error, Hello, PeerId, RailId};
+use rustc_hash::FxHashMap;
+use std::net::SocketAddr;
+
+/// Route of a rail that this side connects, or has accepted.
+pub(super) struct Route {
+    pub(super) device: u8,
+    /// Address to connect to.
+    address: Option<SocketAddr>,
+    /// The private data, and the pairs that were not tried yet, while the session is connecting.
+    retry: Option<(Hello, usize)>,
+}
+
+/// Address of a peer.
+pub(crate) struct Place {
+    pub(crate) hosts: Hosts,
+    /// Pair that is tried first.
+    first: usize,
+}
+
+impl Place {
+    pub(crate) fn new(hosts: Hosts) -> Self {
+        Self { hosts, first: 0 }
+    }
+}
+
+/// Routes of all rails, and addresses of all peers.
+#[derive(Default)]
+pub(crate) struct Routes {
+    of_rails: FxHashMap<RailId, Route>,
+    /// Addresses to which this side connects, or from which a peer has connected.
+    pub(crate) places: FxHashMap<PeerId, Place>,
+}
+
+impl Routes {
+    /// Returns the device of a rail.
+    pub(super) fn device(&self, rail: RailId) -> Option<u8> {
+        Some(self.of_rails.get(&rail)?.device)
+    }
+
+    /// Returns the address that a rail connects to.
+    pub(super) fn address(&self, rail: RailId) -> Option<SocketAddr> {
+        self.of_rails.get(&rail)?.address
+    }
+
+    /// Records the device at which a rail was accepted.
+    pub(super) fn accepted(&mut self, rail: RailId, device: u8) {
+        self.of_rails.insert(rail, Route { device, address: None, retry: None });
+    }
+
+    /// Notes that a rail is established, or is being closed: it is not connected again.
+    pub(crate) fn settle(&mut self, rail: RailId) {
+        if let Some(route) = self.of_rails.get_mut(&rail) {
+            route.retry = None;
+        }
+    }
+
+    /// Changes the route of a rail that has no Endpoint.
+    pub(super) fn go_from(&mut self, rail: RailId, (device, address): (u8, SocketAddr)) {
+        if let Some(route) = self.of_rails.get_mut(&rail) {
+            (route.device, route.address) = (device, Some(address));
+        }
+    }
+
+    /// Forgets a rail that is closed.
+    pub(super) fn forget(&mut self, rail: RailId) {
+        self.of_rails.remove(&rail);
+    }
+}
+
+impl DatHome {
+    /// Returns the pairs of devices and hosts for the connections to a peer, in their order.
+    fn pairs(&self, peer: PeerId) -> Vec<(u8, SocketAddr)> {
+        let Some(place) = self.connections.routes.places.get(&peer) else { return Vec::new() };
+        let (devices, hosts) = (usize::from(self.devices.count()), &place.hosts.0);
+        let living: Vec<_> = self.devices.living().collect();
+        let all = (0..devices.max(hosts.len()))
+            .map(|turn| ((turn % devices) as u8, hosts[turn % hosts.len()]));
+        let mut pairs: Vec<_> = all.filter(|(device, _)| living.contains(device)).collect();
+        if let Some(middle) = place.first.checked_rem(pairs.len()) {
+            pairs.rotate_left(middle);
+        }
+        pairs
+    }
+
+    /// Chooses the route of a rail. Returns its device.
+    pub(super) fn choose(&mut self, rail: RailId, hello: &Hello, anywhere: bool) -> u8 {
+        let pairs = self.pairs(rail.peer);
+        let first = self.connections.routes.of_rails.get(&RailId { rail: 0, ..rail });
+        let beside = first.filter(|_| rail.rail > 0 && !anywhere);
+        let (device, address) = match beside {
+            Some(first) => (first.device, first.address),
+            None => match pairs.get(usize::from(rail.rail) % pairs.len().max(1)) {
+                Some((device, address)) => (*device, Some(*address)),
+                None => (0, None),
+            },
+        };
+        let retry = (rail.rail == 0).then(|| (*hello, pairs.len().saturating_sub(1)));
+        self.connections.routes.of_rails.insert(rail, Route { device, address, retry });
+        device
+    }
+
+    /// Finds another route for a rail that has begun a session and was not established. Returns its
+    /// private data and its device, if there is one.
+    pub(super) fn choose_again(
+        &mut self,
+        rail: RailId,
+        reason: Option<Error>,
+    ) -> Option<(Hello, (u8, SocketAddr))> {
+        let route = self.connections.routes.of_rails.get_mut(&rail)?;
+        let (hello, left) = route.retry.filter(|_| reason != Some(Error::Version))?;
+        route.retry = Some((hello, left.checked_sub(1)?));
+        let place = self.connections.routes.places.get_mut(&rail.peer)?;
+        place.first = place.first.wrapping_add(1);
+        Some((hello, self.pairs(rail.peer).first().copied()?))
+    }
+}
