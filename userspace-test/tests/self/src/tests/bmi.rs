@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! BMI by `libkdapl-bmi`, between two instances.
 
+pub mod devices;
 pub mod ends;
 pub mod hostile;
 pub mod kernel;
@@ -59,7 +60,8 @@ pub fn address(context: &Context) -> String {
 impl Side {
     pub fn open(context: &Context, host: &crate::hosts::Host, options: &Options) -> Result<Self> {
         let pull = options.pull && !context.loses_reads();
-        let options = Options { adapter: Some(host.device.clone()), pull, ..options.clone() };
+        let adapter = options.adapter.clone().or_else(|| Some(host.device.clone()));
+        let options = Options { adapter, pull, ..options.clone() };
         let bmi = host.inside(|| Bmi::open(&options))??;
         Ok(Self { context: bmi.open_context()?, bmi, patience: context.patience() })
     }

@@ -67,14 +67,14 @@ fn load_on(device: &str, parameters: &str) -> Result<Loaded> {
 }
 
 /// `kdapl_bmi.ko`, and a server that uses it.
-struct Server {
+pub(super) struct Server {
     echo: Option<Loaded>,
     bmi: Option<Loaded>,
-    address: String,
+    pub(super) address: String,
 }
 
 impl Server {
-    fn start(context: &Context) -> Result<Self> {
+    pub(super) fn start(context: &Context) -> Result<Self> {
         Self::start_with(context, "")
     }
 
@@ -88,7 +88,7 @@ impl Server {
         Ok(Self { echo: Some(echo), bmi: Some(bmi), address })
     }
 
-    fn end(mut self) -> Result<()> {
+    pub(super) fn end(mut self) -> Result<()> {
         self.echo.take().context("ended before")?.unload()?;
         self.bmi.take().context("ended before")?.unload()
     }
@@ -149,7 +149,7 @@ fn up_to_4_mib(context: &Context) -> Result<()> {
 }
 
 /// Asks a server to return messages.
-fn request(side: &Side, peer: &Peer, length: usize, rounds: u32) -> Result<()> {
+pub(super) fn request(side: &Side, peer: &Peer, length: usize, rounds: u32) -> Result<()> {
     let memory = side.bmi.alloc(8)?;
     memory.buffer().write(0, &(length as u32).to_le_bytes());
     memory.buffer().write(4, &rounds.to_le_bytes());
@@ -158,7 +158,7 @@ fn request(side: &Side, peer: &Peer, length: usize, rounds: u32) -> Result<()> {
 }
 
 /// Lets a server return one message.
-fn echo(context: &Context, side: &Side, peer: &Peer, length: usize) -> Result<()> {
+pub(super) fn echo(context: &Context, side: &Side, peer: &Peer, length: usize) -> Result<()> {
     let (sent, got) = (side.random(context, length)?, side.bmi.alloc(length)?);
     let receive = side.context.receive(peer, TO_CLIENT, &[got.whole()], 0)?;
     let send = side.context.send(peer, TO_SERVER, &[sent.part(0, length)], 0)?;

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! BMI over two devices of one host, which both instances use.
+
+use super::super::tests;
+use super::kernel::{echo, request, Server};
+use super::{transfer, ways, Side};
+use crate::context::Context;
+use crate::expect::same;
+use crate::harness::skip;
+use crate::hosts::Host;
+use crate::machine::{no_objects_left, DeviceGuard};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl_bmi::{Bmi, Error, Options, Peer};
+use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+tests! {
+    #[Transport]
+    divides, 120, "BMI divides messages over connections on two devices";
+    #[Transport]
+    removed, 120, "After the removal of one of two devices, BMI goes on over the other one, and its connections there do not notice";
+    #[Transport]
+    silent_host, 60, "BMI connects to the second host of an address if the first one does not answer";
+    #[Transport]
+    kernel, 60, "kdapl_bmi.ko exchanges messages with a process that has two devices";
+    options, 20, "BMI refuses numbers of connections and devices that are not possible";
+}
+
+const DEVICE: &str = "kdapl_bmi2";
+const NETDEV: &str = "kdaplB2";
+const ADDRESS: [u8; 4] = [10, 9, 40, 1];
+
+/// A second device of the server's host. Dropping it removes what is left of it.
+struct Second<'a>(&'a Host);
+
+impl<'a> Second<'a> {
+    fn new(context: &'a Context) -> Result<Self> {
+        let this = Self(&context.server);
+        this.clear();
+        for line in [
+            "ip link set lo up".to_owned(),
+            format!("ip link add {NETDEV} type dummy"),
+            format!("ip addr add {}/24 dev {NETDEV}", IpAddr::from(ADDRESS)),
+            format!("ip link set {NETDEV} up"),
+        ] {
+            this.0.command(&line)?;
+        }
+        this.add()?;
+        Ok(this)
+    }
+
+    fn add(&self) -> Result<()> {
+        let Some(driver) = self.0.driver() else {
+            return skip(format!("{} is not a device of a driver for tests", self.0.device));
+        };
+        self.0.command(&format!("rdma link add {DEVICE} type {driver} netdev {NETDEV}"))
+    }
+
+    fn remove(&self) -> Result<()> {
+        self.0.command(&format!("rdma link del {DEVICE}"))
+    }
+
+    fn clear(&self) {
+        // They may not exist.
+        let _ = self.remove();
+        let _ = self.0.command(&format!("ip link del {NETDEV}"));
+    }
+
+    /// Returns the number of queue pairs of each device.
+    fn queue_pairs(&self) -> Result<[usize; 2]> {
+        let count = |device: &str| {
+            let link = format!("{device}/1");
+            let mut command = Command::new("rdma");
+            let listed = command.args(["resource", "show", "qp", "link", &link]).output()?;
+            ensure!(listed.status.success(), "rdma: {listed:?}");
+            Ok(String::from_utf8_lossy(&listed.stdout).lines().count())
+        };
+        Ok([count(&self.0.device)?, count(DEVICE)?])
+    }
+}
+
+impl Drop for Second<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Returns an address of the hosts of both devices, or of one of them.
+fn address(port: u64, hosts: &[IpAddr]) -> String {
+    let host = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let hosts: Vec<_> = hosts.iter().map(host).collect();
+    format!("kdapl://{}:{port}", hosts.join("+"))
+}
+
+/// Two instances over both devices.
+struct Pair {
+    server: Side,
+    client: Side,
+    peer: Peer,
+    port: u64,
+}
+
+impl Pair {
+    fn open(context: &Context, options: &Options) -> Result<Self> {
+        let host = &context.server;
+        let both = Some(format!("{},{DEVICE}", host.device));
+        let options = Options { adapter: both, stripe_from: 8192, ..options.clone() };
+        let port = context.port();
+        let address = address(port, &[context.server_address(), ADDRESS.into()]);
+        let client = Side::open(context, host, &options)?;
+        let listening = Options { listen: Some(address.clone()), ..options };
+        let server = Side::open(context, host, &listening)?;
+        let peer = client.bmi.lookup(&address)?;
+        same("address of the peer", peer.address(), Some(address))?;
+        Ok(Self { server, client, peer, port })
+    }
+
+    /// Lets the server know a client. Returns the client at the server.
+    fn greet(&self, client: &Side, peer: &Peer) -> Result<Peer> {
+        let op = client.context.send_unexpected(peer, 0, &[], 0)?;
+        let message = self.server.unexpected()?;
+        client.done(op, 0)?;
+        Ok(message.peer)
+    }
+}
+
+fn divides(context: &Context) -> Result<()> {
+    let second = Second::new(context)?;
+    for options in ways() {
+        if options.pull && context.loses_reads() {
+            continue;
+        }
+        let before = second.queue_pairs()?;
+        let pair = Pair::open(context, &options)?;
+        let back = pair.greet(&pair.client, &pair.peer)?;
+        let expected = before.map(|count| count + 2);
+        context.until("both connections are there", || Ok(second.queue_pairs()? == expected))?;
+        let (client, server) = ((&pair.client, &pair.peer), (&pair.server, &back));
+        for length in [0, 100, 10_000, 20_000, 1_000_001] {
+            transfer(context, client, server, length)?;
+            transfer(context, server, client, length)?;
+        }
+        same("queue pairs", second.queue_pairs()?, expected)?;
+        drop((back, pair));
+        no_objects_left(context.settings.scale)?;
+    }
+    Ok(())
+}
+
+/// Moves messages until one fails.
+fn until_failure(pair: &Pair, back: &Peer) -> Result<()> {
+    const LENGTH: usize = 1 << 20;
+    let (sent, got) = (pair.client.bmi.alloc(LENGTH)?, pair.server.bmi.alloc(LENGTH)?);
+    loop {
+        let receive = pair.server.context.receive(back, 7, &[got.whole()], 0);
+        let send = pair.client.context.send(&pair.peer, 7, &[sent.whole()], 0)?;
+        let sent = pair.client.result(send)?;
+        // The server cannot connect to its client.
+        let Ok(receive) = receive else { return Ok(()) };
+        let received = pair.server.result(receive)?;
+        if sent.result.is_err() || received.result.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes a device while both clients of a server move messages: one over both devices, and one
+/// over the device that stays.
+fn remove(
+    context: &Context,
+    stays: (&str, IpAddr),
+    delete: &dyn Fn() -> Result<()>,
+    options: &Options,
+) -> Result<()> {
+    let pair = Pair::open(context, options)?;
+    let back = pair.greet(&pair.client, &pair.peer)?;
+    let one = Options { adapter: Some(stays.0.to_owned()), ..options.clone() };
+    let other = Side::open(context, &context.server, &one)?;
+    let peer = other.bmi.lookup(&address(pair.port, &[stays.1]))?;
+    let other_back = pair.greet(&other, &peer)?;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let moved = scope.spawn(|| {
+            let moved = until_failure(&pair, &back);
+            ended.store(true, Ordering::Relaxed);
+            moved
+        });
+        let mut rounds = 0;
+        while !ended.load(Ordering::Relaxed) {
+            transfer(context, (&other, &peer), (&pair.server, &other_back), 20_000)?;
+            rounds += 1;
+            if rounds == 3 {
+                delete()?;
+            }
+        }
+        moved.join().expect("the thread panics")
+    })?;
+    let again = pair.greet(&pair.client, &pair.peer)?;
+    ensure!(again == back, "the client is another peer");
+    let (client, server) = ((&pair.client, &pair.peer), (&pair.server, &back));
+    for length in [100, 1_000_001] {
+        transfer(context, client, server, length)?;
+        transfer(context, server, client, length)?;
+        transfer(context, (&other, &peer), (&pair.server, &other_back), length)?;
+    }
+    Ok(())
+}
+
+fn removed(context: &Context) -> Result<()> {
+    let second = Second::new(context)?;
+    let guard = DeviceGuard::new(context)?;
+    let first = (context.server.device.as_str(), context.server_address());
+    for options in ways() {
+        if options.pull && context.loses_reads() {
+            continue;
+        }
+        remove(context, first, &|| second.remove(), &options).context("the second device")?;
+        no_objects_left(context.settings.scale)?;
+        second.add()?;
+        let delete = || guard.delete_of(&context.server);
+        remove(context, (DEVICE, ADDRESS.into()), &delete, &options).context("the first device")?;
+        no_objects_left(context.settings.scale)?;
+        guard.add()?;
+    }
+    Ok(())
+}
+
+fn silent_host(context: &Context) -> Result<()> {
+    let _second = Second::new(context)?;
+    let host = &context.server;
+    let (port, first) = (context.port(), context.server_address());
+    let listen = Some(address(port, &[ADDRESS.into()]));
+    let one = Options { adapter: Some(DEVICE.to_owned()), listen, ..Options::default() };
+    let server = Side::open(context, host, &one)?;
+    let both = Some(format!("{},{DEVICE}", host.device));
+    let client = Side::open(context, host, &Options { adapter: both, ..Options::default() })?;
+    let peer = client.bmi.lookup(&address(port, &[first, ADDRESS.into()]))?;
+    let send = client.context.send_unexpected(&peer, 1, &[], 0)?;
+    let back = server.unexpected()?.peer;
+    client.done(send, 0)?;
+    let from = back.address().context("an address")?;
+    let from = from.strip_prefix("kdapl://").context("a scheme")?;
+    same("host of the client", from.parse::<SocketAddr>()?.ip(), ADDRESS.into())?;
+    transfer(context, (&server, &back), (&client, &peer), 20_000)
+}
+
+fn kernel(context: &Context) -> Result<()> {
+    let _second = Second::new(context)?;
+    let server = Server::start(context)?;
+    let adapter = Some(format!("{},{DEVICE}", context.server.device));
+    for options in ways() {
+        if options.pull && context.loses_reads() {
+            continue;
+        }
+        let options = Options { adapter: adapter.clone(), ..options };
+        let client = Side::open(context, &context.server, &options)?;
+        let peer = client.bmi.lookup(&server.address)?;
+        for length in [1, 20_000, 1_000_001] {
+            request(&client, &peer, length, 1)?;
+            echo(context, &client, &peer, length)?;
+        }
+    }
+    server.end()
+}
+
+fn options(context: &Context) -> Result<()> {
+    let device = &context.client.device;
+    let refused =
+        |options: Options, reason: &str| match context.client.inside(|| Bmi::open(&options))? {
+            Err(Error::Options(text)) => same("error", text.as_str(), reason),
+            other => bail!("{reason}: {other:?}"),
+        };
+    for (rails, reason) in
+        [(0, "0 rails: there can be 1 to 4"), (5, "5 rails: there can be 1 to 4")]
+    {
+        let adapter = Some(device.clone());
+        refused(Options { adapter, rails, ..Options::default() }, reason)?;
+    }
+    let adapter = Some([device.as_str(); 5].join(","));
+    refused(Options { adapter, ..Options::default() }, "5 adapters: there can be 1 to 4")
+}
