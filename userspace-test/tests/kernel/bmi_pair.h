@@ -28,10 +28,10 @@ static bmi_addr_t to_server, to_client;
 
 #define SAME(call, wanted)                                                               \
 	do {                                                                             \
-		long long got = (call), right = (wanted);                                \
-		if (got != right) {                                                      \
+		long long same_got = (call), same_right = (wanted);                      \
+		if (same_got != same_right) {                                            \
 			pr_err(KBUILD_MODNAME ": line %d: %s is %lld, not %lld\n",       \
-			       __LINE__, #call, got, right);                             \
+			       __LINE__, #call, same_got, same_right);                   \
 			return -EPROTO;                                                  \
 		}                                                                        \
 	} while (0)
