@@ -19,6 +19,8 @@ use super::{
     }, //
 };
 
+use core::cmp::Reverse;
+
 /// Largest number of rails of a session.
 pub(crate) const MAX_RAILS: usize = 4;
 
@@ -293,14 +295,17 @@ impl Peer {
         self.ops.is_empty() && !self.notices.any()
     }
 
-    /// Returns the rail with the most room for a message of a class, if any has room.
+    /// Returns the rail with the most room for a message of a class, if any has room. The rails of
+    /// the first device come first: a home may need longer to process the events of another one.
     pub(super) fn rail_for(&self, class: Class) -> Option<usize> {
-        let best = self.rails.iter().enumerate().max_by_key(|(index, rail)| {
+        let rails = self.rails.iter().enumerate();
+        let free = rails.filter(|(_, rail)| rail.room(class) > 0);
+        let best = free.max_by_key(|(index, rail)| {
             // The first one of equal rails.
-            (rail.room(class), MAX_RAILS.wrapping_sub(*index))
+            let place = MAX_RAILS.wrapping_sub(*index);
+            (Reverse(rail.device), rail.room(class), place)
         });
-        best.filter(|(_, rail)| rail.room(class) > 0)
-            .map(|(index, _)| index)
+        best.map(|(index, _)| index)
     }
 
     /// Returns whether all rails are down.

@@ -112,6 +112,22 @@ fn memory_that_one_device_cannot_expose() {
 }
 
 #[test]
+fn messages_take_the_first_device() {
+    let mut pair = Pair::new(10, TWO);
+    for _ in 0..5 {
+        pair.transfer(CLIENT, 1, 100, (1, 1));
+        pair.transfer(SERVER, 1, 100, (1, 1));
+    }
+    let received = |device| {
+        let ends = pair.world.ends.iter().flatten();
+        let of_device = ends.filter(move |end| end.device == device);
+        of_device.map(|end| end.received).sum::<u32>()
+    };
+    assert!(received(0) >= 10);
+    assert_eq!(received(1), 0);
+}
+
+#[test]
 fn memory_that_no_device_can_expose() {
     let mut pair = Pair::new(5, TWO);
     pair.world.nodes[SERVER].home.no_exposure_on = 3;
