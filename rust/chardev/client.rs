@@ -95,7 +95,6 @@ impl Client {
     ///
     /// Context: process; sleeps.
     pub(super) fn release(this: Arc<Self>) {
-        this.promises.end();
         let ia = this.ia.lock().clone();
         if !is_kernel_thread() && ia.is_none_or(|ia| ia.is_of_calling_user()) {
             return this.close_released();
@@ -109,6 +108,7 @@ impl Client {
     fn close_released(&self) {
         // The error means that no IA is open.
         let _ = self.close(Close::Abrupt, Until::Done);
+        self.promises.end();
     }
 
     /// Returns the commands of io_uring that wait.
@@ -225,12 +225,13 @@ impl Client {
     pub(super) fn close(&self, close: Close, until: Until) -> DatResult {
         let ia = self.ia()?;
         ia.close(close, until)?;
+        // They would keep the Endpoints. No more follow: the Endpoints are freed, and the file can
+        // have no other IA yet.
+        self.promises.end();
         let mut slot = self.ia.lock();
         let closed = slot.take_if(|open| Arc::ptr_eq(open, &ia));
         drop(slot);
         drop(closed);
-        // They would keep the Endpoints.
-        self.promises.end();
         Ok(())
     }
 }

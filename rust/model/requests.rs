@@ -172,11 +172,14 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// Decides whether the next request, which has this number, may be unsignalled.
     ///
     /// Requests that change memory regions own the region until they are retired. So they are
-    /// signalled, unless the consumer has said that it waits for the next request.
+    /// signalled, unless the consumer has said that it waits for the next request. So are requests
+    /// that follow the end of the connection: the device may still carry them out, and the open end
+    /// that they leave is not closed any more.
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
         dto.flags.has(CompletionFlags::SUPPRESS)
             && self.signalling == Signalling::Few
             && !dto.flags.has(CompletionFlags::MARKER)
+            && !dto.flags.has(CompletionFlags::AFTER_END)
             && (!dto.operation.is_local() || dto.flags.has(CompletionFlags::WITH_NEXT))
             && !self.ends_registration()
             && number.wrapping_sub(self.last_signalled) < interval(self.capacity())
@@ -233,7 +236,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// Frees the slot of the newest request of the open end, which no completion will retire.
     /// Returns its slot and the request; `None` if the end is not open. A registration keeps its
     /// slot, because the driver may access the region: the device reports it as flushed, or the
-    /// queue pair is destroyed.
+    /// queue pair is destroyed (hfi1 carries a registration out when it is posted).
     pub(crate) fn give_up_end(&mut self) -> Option<(u32, Dto)> {
         let newest = self.newest.slot().filter(|_| self.has_open_end())?;
         if self.slots.get(newest)?.operation.is_local() {

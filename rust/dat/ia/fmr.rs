@@ -166,13 +166,15 @@ impl Ia {
     }
 
     /// Drains the completion of a suppressed request that the state of an LMR waits for. The
-    /// consumer may never dequeue it. Does nothing in a context that cannot sleep.
+    /// consumer may never dequeue it. If no request has followed one that is to be reported with
+    /// the next, a later call finds its end. Does nothing in a context that cannot sleep.
     fn drain_suppressed(&self, fast: &FastLmr, context: CallContext) {
         if !context.may_sleep() {
             return;
         }
         let ep = fast.suppressed_on();
         if let Some(Ok(ep)) = ep.map(|ep| self.get::<Ep>(ep.into_raw())) {
+            ep.close_end_now();
             ep.drain_evds();
         }
     }

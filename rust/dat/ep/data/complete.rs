@@ -169,9 +169,10 @@ impl Ep {
         };
     }
 
-    /// Ends the bind or registration of a completion for whose event the ring has no room yet.
-    /// Takes the completion, and returns `true`, if it has no event: the Endpoint was freed or
-    /// reset, or the completion is that of a probe.
+    /// Ends the bind or registration of a completion for whose event the ring has no room yet, and
+    /// retires the unsignalled requests before it, which have no events. Takes the completion, and
+    /// returns `true`, if it has no event: the Endpoint was freed or reset, or the completion is
+    /// that of a probe.
     ///
     /// Context: as for [`Ep::complete`].
     pub(in crate::dat) fn complete_early(
@@ -187,6 +188,9 @@ impl Ep {
                 && inner.phase != Phase::Freed
                 && !(is_request && wr.slot == inner.probe_slot());
             if has_event {
+                if is_request {
+                    self.retire_before(&mut inner, wr.slot);
+                }
                 let dto = inner.requests.slots().get(wr.slot).copied();
                 if let (true, Some(dto)) = (is_request, dto) {
                     let status = status(completion.status());

@@ -26,6 +26,7 @@ use crate::{
             PostMark, //
         },
         ep::{
+            flushes_posts,
             may_post_request,
             Phase, //
         },
@@ -192,14 +193,20 @@ impl Ep {
 
     /// Posts DTOs. Completes those that are refused.
     fn post_or_complete(self: &Arc<Self>, mut posts: &[Post<'_>]) {
+        let mut stopped = None;
         while let [_, ..] = posts {
-            let (posted, result) = match self.prepare_posts() {
+            let (posted, result) = match self.prepare_posts(&mut stopped) {
                 Ok(()) => self.post_list(posts),
                 Err(error) => (0, Err(error)),
             };
             posts = posts.get(posted..).unwrap_or_default();
             if let (Err(error), [refused, rest @ ..]) = (result, posts) {
-                if self.post_to_flushing_qp(refused).is_err() {
+                // The connection may just have ended.
+                let prepared = self.prepare_posts(&mut stopped);
+                if prepared
+                    .and_then(|()| self.post_to_flushing_qp(refused))
+                    .is_err()
+                {
                     self.complete_refused(refused, error);
                 }
                 posts = rest;
@@ -210,20 +217,22 @@ impl Ep {
     /// Makes sure that no DTO reaches the peer after a refused one. A DTO that is refused on a
     /// connected Endpoint breaks the connection. Others are refused while a graceful disconnect
     /// waits for requests, and the end of the connection may follow before the next DTO. Another
-    /// thread may have ended the connection, and not have stopped the QP yet.
+    /// thread may have ended the connection, and not have stopped the QP yet. `stopped` is the life
+    /// whose QP was stopped before.
     ///
     /// # Errors
     ///
     /// INVALID_STATE or INVALID_HANDLE if the DTOs can neither be sent nor flushed by the QP.
     #[inline]
-    fn prepare_posts(self: &Arc<Self>) -> DatResult {
+    fn prepare_posts(self: &Arc<Self>, stopped: &mut Option<u32>) -> DatResult {
         let (phase, life) = {
             let inner = self.inner.lock();
             (inner.phase, inner.life)
         };
         may_post_request(phase)?;
-        if matches!(phase, Phase::Flushing(_)) {
+        if flushes_posts(phase) && *stopped != Some(life) {
             self.fail_qp(life);
+            *stopped = Some(life);
         }
         Ok(())
     }
@@ -236,12 +245,12 @@ impl Ep {
     #[cold]
     fn post_to_flushing_qp(&self, post: &Post<'_>) -> DatResult {
         let mut inner = self.inner.lock();
-        if !matches!(inner.phase, Phase::Flushing(_)) {
+        if !flushes_posts(inner.phase) {
             return Err(inner.phase.invalid_state_error());
         }
         let mut list = SgList::new();
         let dto = self.examine(post.operation, &inner, post, &mut list)?;
-        self.post_request(&mut inner, dto, post, &list)
+        self.flush_by_qp(&mut inner, dto, post, &list)
     }
 
     /// Completes a DTO that cannot be posted, and breaks the connection.
@@ -288,13 +297,17 @@ impl MappedDto {
 }
 
 impl Inner {
-    /// Returns the number of requests that surely find a slot; `None` unless they can be sent.
+    /// Returns the number of requests that surely find a slot; `None` unless they can be sent. A
+    /// marker may take the slot after an open end.
     fn room(&self) -> Option<u32> {
         if !matches!(self.phase, Phase::Connected(_)) || self.may_send().is_err() {
             return None;
         }
         let requests = &self.requests;
-        Some(requests.capacity().saturating_sub(requests.outstanding()))
+        let taken = requests
+            .outstanding()
+            .saturating_add(requests.has_open_end().into());
+        Some(requests.capacity().saturating_sub(taken))
     }
 }
 

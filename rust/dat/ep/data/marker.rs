@@ -63,6 +63,11 @@ impl Ep {
         }
     }
 
+    /// As [`Ep::close_end_if_connected`], for a caller that waits for the last request.
+    pub(in crate::dat) fn close_end_now(&self) {
+        self.close_end_if_connected(&mut self.inner.lock());
+    }
+
     /// As [`Ep::close_end_if_connected`], if nothing was posted since the last call, a second ago:
     /// the slots come back although the consumer posts nothing more. While the consumer posts, the
     /// marker could take the slot that its next request needs.

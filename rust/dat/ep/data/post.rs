@@ -209,13 +209,24 @@ impl Ep {
     fn post_after_end(
         &self,
         inner: &mut Inner,
-        mut dto: Dto,
+        dto: Dto,
         post: &Post<'_>,
         list: &SgList,
     ) -> DatResult {
         if self.flush_at_once(inner, &dto)? {
             return Ok(());
         }
+        self.flush_by_qp(inner, dto, post, list)
+    }
+
+    /// Lets the QP flush a DTO that is posted after the end of the connection.
+    pub(super) fn flush_by_qp(
+        &self,
+        inner: &mut Inner,
+        mut dto: Dto,
+        post: &Post<'_>,
+        list: &SgList,
+    ) -> DatResult {
         // The QP may still be in RTS.
         if dto.operation.reads_remotely() && self.is_peer_without_reads(inner) {
             return Err(no_slot());
@@ -228,7 +239,7 @@ impl Ep {
         };
         posted.map_err(|error| inner.post_refused(error))?;
         if direction == Direction::Request {
-            // The QP may be moving to ERR, and carry the request out unsignalled.
+            // The QP may be moving to ERR, and have carried out earlier requests unsignalled.
             self.close_end_or_give_up(inner);
         }
         Ok(())

@@ -142,7 +142,8 @@ impl Evd {
             };
         }
         let mut popped = Record::default();
-        let found = match was_left {
+        // With a CNO, an event that follows the arming would trigger it.
+        let found = match was_left || self.wakeup.link.is_live() {
             true => self.pop(&mut consumer, DrainLimit::All, &mut popped),
             false => TakeResult::Nothing,
         };

@@ -172,6 +172,16 @@ fn a_registration_is_retired_by_the_next_request() {
 }
 
 #[test]
+fn requests_after_the_end_are_signalled() {
+    let mut queue = requests(64);
+    for dto in [suppressed(1), registration_with_next(2)] {
+        let flags = dto.flags.with(CompletionFlags::AFTER_END);
+        assert!(post(&mut queue, Dto { flags, ..dto }).signalled);
+        assert!(!queue.has_open_end());
+    }
+}
+
+#[test]
 fn a_registration_at_the_open_end_is_not_given_up() {
     let mut queue = requests(64);
     let _ = post(&mut queue, suppressed(1));
