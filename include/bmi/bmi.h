@@ -8,8 +8,9 @@
  * Calls return a negative number of an error (-BMI_EINVAL), 0 or 1. A post returns 1 if its
  * operation is complete already: then it is not tested for, and *id is 0. A test returns 1 if it
  * has taken a result. Any number of threads may make calls, on different operations. The library
- * has a thread of its own, which blocks no signals: before BMI_initialize(), block those that other
- * threads shall handle. A child of fork() cannot use the library of its parent.
+ * has threads of its own: one, one for ends of connections, and one for each further device. They
+ * block no signals: before BMI_initialize(), block those that other threads shall handle. A child
+ * of fork() cannot use the library of its parent.
  *
  * Errors of every call: BMI_EDEVINIT before BMI_initialize(), BMI_EINVAL for a NULL pointer, an
  * unknown address, context or operation. BMI_EIO is an error of DAT that has no other number. After

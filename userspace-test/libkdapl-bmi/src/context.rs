@@ -4,7 +4,7 @@
 use crate::bmi::engine::{self, OpId, Post, Role};
 use crate::error::{Error, Failure, Result};
 use crate::home::Parts;
-use crate::instance::{Peer, Shared};
+use crate::instance::{Instance, Peer};
 use crate::memory::Part;
 use crate::state::State;
 use crate::wait::{lock, UNEXPECTED_PLACE};
@@ -59,14 +59,14 @@ impl From<engine::Completion> for Completion {
 /// Dropping it [closes](Self::close) it. Calls on a closed context fail with [`Failure::Invalid`].
 #[derive(Debug)]
 pub struct Context {
-    shared: Arc<Shared>,
+    shared: Arc<Instance>,
     number: u8,
     /// Changes under the lock of the instance. The number may be that of another context then.
     closed: AtomicBool,
 }
 
 impl Context {
-    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
+    pub(crate) fn open(shared: &Arc<Instance>) -> Result<Self> {
         let number = lock(&shared.state).0.engine.open_context().ok_or(Error::Contexts)?;
         Ok(Self { shared: shared.clone(), number, closed: AtomicBool::new(false) })
     }

@@ -8,12 +8,13 @@ use crate::error::{Error, Failure, Result};
 use crate::home::{DatHome, PeerPlace};
 use crate::memory::Memory;
 use crate::options::Options;
-use crate::source::Source;
+use crate::source::{DeviceThread, Source};
 use crate::state::State;
 use crate::wait::{lock, Sleepers, Waiters, UNEXPECTED_PLACE};
 use libkdapl::Psp;
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,17 +27,33 @@ pub(crate) struct Shared {
     pub(crate) source: Source,
 }
 
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shared")
+/// What an instance, its contexts and its peers share. No thread of the library holds it: the last
+/// drop ends those for further devices.
+pub(crate) struct Instance {
+    /// Threads for the events of further devices. Dropped first.
+    _devices: Vec<DeviceThread>,
+    shared: Arc<Shared>,
+}
+
+impl Deref for Instance {
+    type Target = Arc<Shared>;
+
+    fn deref(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
-/// An instance of BMI. Dropping it stops listening, and ends the library's threads. Its contexts
-/// and peers keep the connections.
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Instance")
+    }
+}
+
+/// An instance of BMI. Dropping it stops listening, and ends the library's threads, but those that
+/// wait for events of further devices. Its contexts and peers keep these and the connections.
 #[derive(Debug)]
 pub struct Bmi {
-    shared: Arc<Shared>,
+    shared: Arc<Instance>,
     listener: Option<(Vec<Psp>, Hosts)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -84,12 +101,12 @@ impl Bmi {
             sleepers: Sleepers::default(),
             source,
         });
-        for other in others {
-            other.start(&shared)?;
-        }
+        let devices = others.into_iter().map(|other| other.start(shared.clone()));
+        let devices = devices.collect::<Result<_>>()?;
         let runner = shared.clone();
         let thread = std::thread::Builder::new().name("kdapl-bmi".into());
         let thread = thread.spawn(move || runner.run()).map_err(|_| Failure::NoMemory)?;
+        let shared = Arc::new(Instance { _devices: devices, shared });
         Ok(Self { shared, listener, thread: Some(thread) })
     }
 
@@ -193,7 +210,7 @@ impl Drop for Bmi {
 /// Reference to a peer in the engine.
 #[derive(Debug)]
 struct Reference {
-    shared: Arc<Shared>,
+    shared: Arc<Instance>,
     id: PeerId,
 }
 
@@ -214,7 +231,7 @@ pub struct Peer(Arc<Reference>);
 
 impl Peer {
     /// Returns whether the peer belongs to an instance.
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+    pub(crate) fn is_of(&self, shared: &Arc<Instance>) -> bool {
         Arc::ptr_eq(&self.0.shared, shared)
     }
 

@@ -2,8 +2,9 @@
 //! Events of a device.
 //!
 //! A thread of the program waits for those of the first device (`wait.rs`). Those of each other one
-//! are waited for by a thread of the library, which lives as long as the instance, its contexts and
-//! its peers. So what completes there wakes a thread of the program by one more context switch.
+//! are waited for by a thread of the library, which the last drop of the instance, its contexts and
+//! its peers ends. So what completes there wakes a thread of the program by one more context
+//! switch.
 
 use crate::error::{Failure, Result};
 use crate::events::is_receive;
@@ -12,8 +13,9 @@ use crate::instance::Shared;
 use crate::state::TICK;
 use crate::wait::lock;
 use libkdapl::{Evd, Event};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Events that are processed at once.
@@ -59,26 +61,51 @@ impl Source {
     }
 
     /// Starts the thread that waits for the events of another device than the first one.
-    pub(crate) fn start(self, shared: &Arc<Shared>) -> Result<()> {
-        let shared = Arc::downgrade(shared);
+    pub(crate) fn start(self, shared: Arc<Shared>) -> Result<DeviceThread> {
+        let (evd, stopping) = (self.evd.clone(), Arc::new(AtomicBool::new(false)));
+        let stops = stopping.clone();
         let thread = std::thread::Builder::new().name("kdapl-bmi-dev".into());
-        let started = thread.spawn(move || self.run(&shared));
-        Ok(started.map(drop).map_err(|_| Failure::NoMemory)?)
+        let thread = thread.spawn(move || self.run(&shared, &stops));
+        let thread = Some(thread.map_err(|_| Failure::NoMemory)?);
+        Ok(DeviceThread { evd, stopping, thread })
     }
 
-    fn run(self, shared: &Weak<Shared>) {
+    fn run(self, shared: &Arc<Shared>, stopping: &AtomicBool) {
         let mut events = Vec::new();
-        while shared.strong_count() > 0 {
-            // An error is one of the adapter, and stays.
-            if self.take(Some(Duration::from_millis(TICK)), &mut events).is_err() {
-                return;
+        let mut taken = Ok(());
+        while taken.is_ok() && !stopping.load(Ordering::Acquire) {
+            taken = self.take(Some(Duration::from_millis(TICK)), &mut events);
+            if taken.is_ok() && events.is_empty() {
+                continue;
             }
-            let Some(shared) = shared.upgrade().filter(|_| !events.is_empty()) else { continue };
             let mut guard = lock(&shared.state);
             for event in events.drain(..) {
                 guard.0.process(self.device, event);
             }
+            if taken.is_err() {
+                // Without events no operation on this device would end.
+                guard.0.fail_device(self.device);
+            }
             shared.announce(&mut guard);
+        }
+    }
+}
+
+/// Thread of the library that waits for the events of a device. The drop ends it.
+pub(crate) struct DeviceThread {
+    evd: Evd,
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for DeviceThread {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        // If the queue is full, there are events that wake the thread.
+        let _ = self.evd.post_se(0);
+        if let Some(thread) = self.thread.take() {
+            // It has ended, whether or not it has panicked.
+            let _ = thread.join();
         }
     }
 }

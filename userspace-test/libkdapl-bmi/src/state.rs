@@ -234,6 +234,13 @@ impl State {
         }
     }
 
+    /// Gives up a device whose events can no longer be taken: ends its connections.
+    pub(crate) fn fail_device(&mut self, device: u8) {
+        self.home.lose_device(device);
+        self.home.close_rails_of(device);
+        self.settle();
+    }
+
     /// Returns whether all devices were removed, and no result of a context will come.
     pub(crate) fn expects_nothing(&self, context: u8) -> bool {
         self.home.is_lost() && self.posted[usize::from(context)] == 0

@@ -259,6 +259,15 @@ impl DatHome {
         }
     }
 
+    /// Ends all rails of a device.
+    pub(crate) fn close_rails_of(&mut self, device: u8) {
+        let connections = self.connections.by_ep.iter().filter(|(id, _)| id.0 == device);
+        let rails: Vec<_> = connections.map(|(_, connection)| connection.rail).collect();
+        for rail in rails {
+            self.close_rail(rail, Some(Error::DeviceLost));
+        }
+    }
+
     /// Ends a rail, or tries another way to the peer if it has not begun its session yet.
     fn connect_failed(&mut self, rail: RailId, reason: Option<Error>) {
         let device = self.connections.device(rail).unwrap_or(0);
