@@ -5,11 +5,13 @@
 //! An RMR context is valid on one device only. So the memory of an operation is exposed on each
 //! device that has a rail of the session, and a message names the rails of each device with its
 //! descriptors. The peer accesses the memory over a rail with the descriptors of this rail only. A
-//! device on which memory cannot be exposed is left out: the others carry the message.
+//! device on which memory cannot be exposed is left out: the others carry the message. So are some
+//! devices if one message has no room for the descriptors of all.
 //!
 //! The numbers of devices are those of the home, below [`MAX_RAILS`]. The peer does not see them.
 
 use super::{
+    error::Error,
     home::{
         Home,
         Place,
@@ -25,6 +27,7 @@ use super::{
     peer::{
         Link,
         Peer,
+        PeerId,
         Rail,
         RailId,
         MAX_RAILS, //
@@ -141,18 +144,41 @@ impl Peer {
         self.groups && config.devices > 1
     }
 
-    /// Returns the number of descriptors that the memory of an operation may have on each device.
-    pub(super) fn descriptor_limit(&self, config: &Config) -> u16 {
+    /// Returns the number of descriptors that memory may have on each of so many devices.
+    fn share(&self, config: &Config, devices: u16) -> u16 {
         let limit = entry_limit(self.message);
         if !self.names_rails(config) {
             return limit;
         }
         // Each device takes one more entry, which names its rails.
-        let devices = u16::from(config.devices);
         limit
             .saturating_sub(devices)
             .checked_div(devices)
             .unwrap_or(0)
+    }
+
+    /// Divides the descriptors of a message, whose memory has so many on each device, between at
+    /// most `most` devices: between fewer ones if the shares are too small otherwise.
+    fn spread(&self, config: &Config, needed: u64, most: u16) -> Spread {
+        let spread = |devices| Spread {
+            devices,
+            descriptors: self.share(config, devices),
+        };
+        let fits = |spread: &Spread| u64::from(spread.descriptors) >= needed;
+        let mut all = (2..=most).rev().map(spread);
+        all.find(fits).unwrap_or_else(|| spread(1))
+    }
+
+    /// Returns a rail of each device that has one, out of those that are up.
+    fn rail_of_each_device(&self, id: PeerId) -> [Option<RailId>; MAX_RAILS] {
+        let mut rails = [None; MAX_RAILS];
+        for (index, rail) in self.rails.iter().enumerate() {
+            let first: Option<&mut Option<RailId>> = rails.get_mut(usize::from(rail.device));
+            if let Some(first) = first.filter(|_| rail.link == Link::Up) {
+                first.get_or_insert(rail_id(id, self, index));
+            }
+        }
+        rails
     }
 
     /// Returns the rails that a transfer uses, out of those that the peer has named. A rail that
@@ -186,41 +212,86 @@ pub(super) fn groups_of(op: &Op, peer: &Peer, config: &Config) -> (u8, u16, Grou
     }
 }
 
+/// Devices on which the memory of an operation is exposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spread {
+    /// Number of the devices.
+    devices: u16,
+    /// Descriptors that each may have.
+    descriptors: u16,
+}
+
 impl<S: Storage> Engine<S> {
-    /// Starts to expose the memory of an operation, on each device with a rail of the session.
+    /// Returns what of an operation's memory to expose, and on how many devices at most.
+    pub(super) fn wanted(&self, home: &impl Home, id: OpId, rdma: Rdma) -> Option<(Wanted, u16)> {
+        let op = self.op(id)?;
+        let peer = self.peers.get(op.post.peer.0)?;
+        let mut wanted = Wanted {
+            rdma,
+            length: match op.post.role {
+                Role::Receive => op.actual,
+                Role::Send | Role::SendUnexpected | Role::Arrival => op.post.length,
+            },
+            descriptors: 0,
+        };
+        let rails = peer.rail_of_each_device(op.post.peer);
+        let most = match op.tried_alone {
+            None => rails
+                .iter()
+                .flatten()
+                .fold(0, |count: u16, _| count.saturating_add(1)),
+            Some(_) => 1,
+        };
+        // A send that does not fit is pushed. A receive may get contiguous memory.
+        let needed = match rdma {
+            Rdma::Read => 0,
+            Rdma::Write => wanted.length.div_ceil(home.longest_bind().max(1)),
+        };
+        let spread = peer.spread(&self.config, needed, most);
+        wanted.descriptors = spread.descriptors;
+        Some((wanted, spread.devices))
+    }
+
+    /// Starts to expose the memory of an operation, on each device with a rail of the session, or
+    /// on fewer if a message has no room for the descriptors of all.
     pub(super) fn expose(&mut self, home: &mut impl Home, id: OpId, rdma: Rdma) {
-        let config = self.config;
+        let Some((wanted, devices)) = self.wanted(home, id, rdma) else {
+            return;
+        };
         let Some(op) = self.ops.get_mut(id.0) else {
             return;
         };
         let Some(peer) = self.peers.get(op.post.peer.0) else {
             return;
         };
-        let wanted = Wanted {
-            rdma,
-            length: match op.post.role {
-                Role::Receive => op.actual,
-                Role::Send | Role::SendUnexpected | Role::Arrival => op.post.length,
-            },
-            descriptors: peer.descriptor_limit(&config),
+        let failed = op.tried_alone.unwrap_or(0);
+        let rails = peer.rail_of_each_device(op.post.peer);
+        let all = (0_u8..).zip(rails).zip(&mut op.exposures);
+        let left = all.filter_map(|((device, rail), exposure)| {
+            let rail = rail.filter(|_| failed & (1 << device) == 0)?;
+            Some((device, rail, exposure))
+        });
+        for (device, rail, exposure) in left.take(devices.into()) {
+            *exposure = Exposure::Pending;
+            if devices == 1 {
+                op.tried_alone = Some(failed | (1 << device));
+            }
+            home.expose(Place { op: id, device }, rail, wanted);
+        }
+    }
+
+    /// Exposes the memory of a receive on another device, after it could not be exposed: on one
+    /// after the other, each with all descriptors of a message. Returns whether there is one.
+    pub(super) fn expose_again(&mut self, home: &mut impl Home, id: OpId, error: Error) -> bool {
+        let Some(op) = self.ops.get_mut(id.0) else {
+            return false;
         };
-        let mut rails: [Option<RailId>; MAX_RAILS] = [None; MAX_RAILS];
-        for (index, rail) in peer.rails.iter().enumerate() {
-            let first = rails.get_mut(usize::from(rail.device));
-            if let Some(first) = first.filter(|_| rail.link == Link::Up) {
-                first.get_or_insert(rail_id(op.post.peer, peer, index));
-            }
+        if !matches!(error, Error::NoMemory | Error::TooLong) {
+            return false;
         }
-        for (exposure, rail) in op.exposures.iter_mut().zip(rails) {
-            if rail.is_some() {
-                *exposure = Exposure::Pending;
-            }
-        }
-        for (device, rail) in (0_u8..).zip(rails) {
-            if let Some(rail) = rail {
-                home.expose(Place { op: id, device }, rail, wanted);
-            }
-        }
+        op.tried_alone = op.tried_alone.or(Some(0));
+        self.expose(home, id, Rdma::Write);
+        self.op(id).is_some_and(Op::is_being_exposed)
     }
 
     /// Returns the rails over which a transfer moves an operation's memory: those that the peer has

@@ -109,7 +109,11 @@ impl<S: Storage> Engine<S> {
                 op.answer = Answer::Cts;
                 self.enqueue(id, Queue::Control);
             }
-            (State::Matched, Err(error)) => self.refuse(id, error),
+            (State::Matched, Err(error)) => {
+                if !self.expose_again(home, id, error) {
+                    self.refuse(id, error);
+                }
+            }
             _ => {}
         }
         self.pump(home, peer);

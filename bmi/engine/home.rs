@@ -172,6 +172,9 @@ pub(crate) trait Home {
     /// there. Called only if the session has rails on other devices, too.
     fn prepare(&mut self, place: Place) -> bool;
 
+    /// Returns the bytes of one bind at most.
+    fn longest_bind(&self) -> u64;
+
     /// Lets the peer access the memory of an operation on a device, which `rail` is on. Answer:
     /// `exposed`.
     fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted);

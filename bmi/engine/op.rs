@@ -191,6 +191,9 @@ pub(crate) struct Op {
     pub(super) queue: Queue,
     /// Exposure on each device.
     pub(super) exposures: [Exposure; MAX_RAILS],
+    /// Devices on which the memory of a receive was exposed, or was not, without others: a bit for
+    /// each; `None` before the first.
+    pub(super) tried_alone: Option<u8>,
     /// Control message to send, while the operation is in [`Queue::Control`].
     pub(super) answer: Answer,
     /// The receiver reads the message; `None` while this is undecided.
@@ -225,6 +228,7 @@ impl Op {
             state,
             queue: Queue::Nowhere,
             exposures: [Exposure::None; MAX_RAILS],
+            tried_alone: None,
             answer: Answer::Refuse,
             pull: None,
             stop: false,

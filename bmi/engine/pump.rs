@@ -175,16 +175,20 @@ impl<S: Storage> Engine<S> {
         let Some(peer) = self.peers.get(post.peer.0) else {
             return;
         };
-        let limit = usize::from(peer.descriptor_limit(&self.config));
-        let fits = usize::try_from(post.fragments).is_ok_and(|count| count <= limit);
-        let (up, pull) = (peer.phase == Phase::Up, peer.pull && fits);
         let long = post.role == Role::Send && post.length > payload_limit(peer);
-        let Some(op) = self.op_mut(id) else { return };
-        if up && long && op.pull.is_none() {
+        let undecided = self.op(id).is_some_and(|op| op.pull.is_none());
+        if peer.phase != Phase::Up || !long || !undecided {
+            return;
+        }
+        let pull = peer.pull
+            && self
+                .wanted(home, id, Rdma::Read)
+                .is_some_and(|(wanted, _)| post.fragments <= wanted.descriptors.into());
+        if let Some(op) = self.op_mut(id) {
             op.pull = Some(pull);
-            if pull {
-                self.expose(home, id, Rdma::Read);
-            }
+        }
+        if pull {
+            self.expose(home, id, Rdma::Read);
         }
     }
 

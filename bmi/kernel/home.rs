@@ -2,8 +2,7 @@
 
 //! Home of the engine over the crate `kdat`: executes the engine's requests with DAT objects.
 //!
-//! The engine calls [`KernelHome`] while it changes its own state, so results are collected in
-//! `reports` and passed to the engine afterwards.
+//! The engine calls [`KernelHome`] while it changes itself. So `reports` keeps results for later.
 
 mod binds;
 mod connections;
@@ -351,6 +350,10 @@ impl Home for Step<'_> {
     fn prepare(&mut self, _: Place) -> bool {
         // All rails are on one device.
         true
+    }
+
+    fn longest_bind(&self) -> u64 {
+        self.home.binds.longest as u64
     }
 
     fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {

@@ -189,6 +189,10 @@ impl Home for DatHome {
         self.for_transfer(place).is_some()
     }
 
+    fn longest_bind(&self) -> u64 {
+        self.binds.longest as u64
+    }
+
     fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {
         self.begin_expose(place, rail, wanted);
     }

@@ -19,7 +19,10 @@ mod node;
 mod world;
 
 pub use self::{
-    home::Request,
+    home::{
+        Request,
+        SimHome, //
+    },
     memory::Buffers,
     network::EndState,
     node::{

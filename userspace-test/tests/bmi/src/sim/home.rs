@@ -11,6 +11,7 @@ use crate::bmi::engine::{
     Close,
     Cookie,
     Descriptor,
+    Error,
     Groups,
     Header,
     Hello,
@@ -102,6 +103,9 @@ pub struct SimHome {
     /// Devices on which they do, and those on which operations have no memory.
     pub no_exposure_on: u8,
     pub no_memory_on: u8,
+    /// Bytes of one bind at most, as far as the home knows, and in truth.
+    pub longest: u64,
+    pub bindable: u64,
     /// RDMA requests cannot be posted.
     pub no_rdma: bool,
     pub wakes: [usize; 16],
@@ -114,6 +118,8 @@ impl SimHome {
     pub fn new(devices: u8) -> Self {
         Self {
             devices,
+            longest: u64::MAX,
+            bindable: u64::MAX,
             ..Self::default()
         }
     }
@@ -128,19 +134,22 @@ impl SimHome {
 
     /// Exposes the fragments of an operation that a message has bytes in, or contiguous memory in
     /// place of too many. Returns the number of descriptors.
-    pub fn expose_now(&mut self, place: Place, wanted: Wanted) -> Option<u16> {
+    pub fn expose_now(&mut self, place: Place, wanted: Wanted) -> Result<u16, Error> {
         let Place { op, device } = place;
-        if (self.lost | self.no_exposure_on) & (1 << device) != 0 {
-            return None;
+        if (self.lost | self.no_exposure_on) & (1 << device) != 0 || self.no_exposure {
+            return Err(Error::NoMemory);
         }
-        let Wanted { rdma, length, .. } = wanted;
-        let mut fragments = self.buffers.get(&op).expect("buffers").first(length);
-        let too_many = fragments.len() > usize::from(wanted.descriptors);
-        if self.no_exposure || too_many && rdma == Rdma::Read {
-            return None;
+        self.longest = self.longest.min(self.bindable);
+        let rdma = wanted.rdma;
+        let lengths = self.buffers.get(&op).expect("buffers").lengths();
+        let mut fragments = self.binds(&lengths, wanted);
+        let too_many = |binds: &[u64]| binds.len() > usize::from(wanted.descriptors);
+        if too_many(&fragments) && rdma == Rdma::Write {
+            fragments = self.binds(&[wanted.length], wanted);
         }
-        if too_many {
-            fragments = vec![length];
+        if too_many(&fragments) {
+            let longest = self.longest.try_into().expect("a length");
+            return Err(wanted.refusal(longest));
         }
         let mut offset = 0;
         for length in &fragments {
@@ -156,7 +165,14 @@ impl SimHome {
             self.exposed.insert(self.next_context, exposed);
             offset += length;
         }
-        u16::try_from(fragments.len()).ok()
+        Ok(u16::try_from(fragments.len()).expect("few binds"))
+    }
+
+    /// Returns the lengths of the binds of a message in fragments of these lengths.
+    fn binds(&self, lengths: &[u64], wanted: Wanted) -> Vec<u64> {
+        let lengths = lengths.iter().map(|length| *length as usize);
+        let ranges = wanted.divide(lengths, self.longest as usize);
+        ranges.map(|range| range.length as u64).collect()
     }
 
     pub fn withdraw_now(&mut self, place: Place) {
@@ -295,6 +311,10 @@ impl Home for SimHome {
 
     fn prepare(&mut self, place: Place) -> bool {
         self.no_memory_on & (1 << place.device) == 0
+    }
+
+    fn longest_bind(&self) -> u64 {
+        self.longest
     }
 
     fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {

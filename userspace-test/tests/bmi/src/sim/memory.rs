@@ -33,17 +33,6 @@ impl Buffers {
             .collect()
     }
 
-    /// Returns the lengths of the fragments of the first `length` bytes.
-    pub fn first(&self, length: u64) -> Vec<u64> {
-        let mut left = length;
-        let lengths = self.lengths().into_iter().map(|part| {
-            let part = part.min(left);
-            left -= part;
-            part
-        });
-        lengths.take_while(|part| *part > 0).collect()
-    }
-
     /// Returns all bytes.
     pub fn bytes(&self) -> Vec<u8> {
         self.fragments.concat()

@@ -285,7 +285,7 @@ impl World {
         let Node { engine, home, .. } = &mut self.nodes[node];
         match expose {
             Some(wanted) => {
-                let result = home.expose_now(place, wanted).ok_or(Error::NoMemory);
+                let result = home.expose_now(place, wanted);
                 engine.exposed(home, place, result);
             }
             None => {

@@ -23,6 +23,7 @@ use crate::{
         Buffers,
         Request,
         Settings,
+        SimHome,
         World,
         SMALL, //
     },
@@ -44,11 +45,11 @@ fn both() -> [Settings; 2] {
 }
 
 /// Returns the bytes that a message of the client moves by each device.
-fn moved(pair: &mut Pair, fragments: (usize, usize)) -> [usize; 2] {
+fn moved<const DEVICES: usize>(pair: &mut Pair, fragments: (usize, usize)) -> [usize; DEVICES] {
     let before = pair.world.moved;
     pair.transfer(CLIENT, 1, LENGTH, fragments);
     assert_eq!(pair.world.violations, 0);
-    [0, 1].map(|device| pair.world.moved[device] - before[device])
+    std::array::from_fn(|device| pair.world.moved[device] - before[device])
 }
 
 #[test]
@@ -89,6 +90,77 @@ fn a_message_has_room_for_the_descriptors_of_all_devices() {
             let expected = [LENGTH / 2; 2];
             assert_eq!(moved(&mut pair, (fragments, fragments)), expected);
         }
+    }
+}
+
+/// Returns the bytes of a message that move by each of four devices, if one bind has at most so
+/// many bytes.
+fn moved_by_binds(devices: u8, longest: u64, change: impl Fn(&mut SimHome)) -> [usize; 4] {
+    let settings = Settings { devices, ..TWO };
+    let mut pair = Pair::new(11, settings);
+    let home = &mut pair.world.nodes[SERVER].home;
+    home.longest = longest;
+    change(home);
+    moved(&mut pair, (3, 2))
+}
+
+#[test]
+fn a_message_without_room_for_all_devices_takes_fewer() {
+    const ALL: usize = LENGTH;
+    // Of 13 entries, each of 2, 3 and 4 devices has 5, 3 and 2 descriptors. A single one has 12.
+    for (devices, binds, expected) in [
+        (2, 5, [ALL / 2, ALL / 2, 0, 0]),
+        (2, 6, [ALL, 0, 0, 0]),
+        (2, 12, [ALL, 0, 0, 0]),
+        (3, 3, [ALL / 2, ALL / 4, ALL / 4, 0]),
+        (3, 4, [ALL / 8 * 5, ALL / 8 * 3, 0, 0]),
+        (3, 12, [ALL, 0, 0, 0]),
+        (4, 2, [ALL / 4; 4]),
+        (4, 4, [ALL / 2, ALL / 2, 0, 0]),
+        (4, 12, [ALL, 0, 0, 0]),
+    ] {
+        let longest = (LENGTH as u64).div_ceil(binds);
+        let found = moved_by_binds(devices, longest, |_| {});
+        assert_eq!(found, expected, "{binds} binds on {devices} devices");
+    }
+}
+
+#[test]
+fn a_device_turns_out_to_have_short_binds() {
+    let found = moved_by_binds(4, u64::MAX, |home| home.bindable = LENGTH as u64 / 8);
+    assert_eq!(found, [LENGTH, 0, 0, 0]);
+}
+
+#[test]
+fn the_only_device_with_room_cannot_expose() {
+    let longest = LENGTH as u64 / 8;
+    let found = moved_by_binds(3, longest, |home| home.no_exposure_on = 3);
+    assert_eq!(found, [0, 0, LENGTH, 0]);
+}
+
+#[test]
+fn a_message_beyond_the_binds_of_one_device() {
+    let mut pair = Pair::new(12, TWO);
+    pair.world.nodes[SERVER].home.longest = LENGTH as u64 / 13;
+    let receive = pair.receive(SERVER, 1, LENGTH, 1);
+    let send = pair.send(CLIENT, 1, &pattern(1, LENGTH), 1);
+    pair.world.run();
+    assert_eq!(pair.error_of(SERVER, receive), Some(Error::TooLong));
+    assert_eq!(pair.error_of(CLIENT, send), Some(Error::TooLong));
+}
+
+#[test]
+fn small_messages_have_room_for_one_device() {
+    for (devices, pull) in [(3, false), (3, true)] {
+        // It has three entries.
+        let settings = Settings {
+            message: 96,
+            devices,
+            pull,
+            ..TWO
+        };
+        let mut pair = Pair::new(13, settings);
+        assert_eq!(moved(&mut pair, (1, 1)), [LENGTH, 0, 0]);
     }
 }
 
