@@ -10,7 +10,7 @@ use crate::harness::skip;
 use crate::hosts::Host;
 use crate::machine::{no_objects_left, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl_bmi::{Bmi, Error, Options, Peer};
+use libkdapl_bmi::{Bmi, Error, Failure, Options, Peer};
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,18 +151,27 @@ fn divides(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Moves messages until one fails.
-fn until_failure(pair: &Pair, back: &Peer) -> Result<()> {
+/// Moves messages until one fails, which happens after a device was removed.
+fn until_failure(pair: &Pair, back: &Peer, is_removed: &AtomicBool) -> Result<()> {
     const LENGTH: usize = 1 << 20;
     let (sent, got) = (pair.client.bmi.alloc(LENGTH)?, pair.server.bmi.alloc(LENGTH)?);
+    let is_expected = |failure: &Failure| {
+        let expected = matches!(failure, Failure::DeviceLost | Failure::Reset);
+        ensure!(expected, "a message fails: {failure:?}");
+        ensure!(is_removed.load(Ordering::SeqCst), "a message fails before the removal");
+        Ok(())
+    };
     loop {
-        let receive = pair.server.context.receive(back, 7, &[got.whole()], 0);
+        let receive = match pair.server.context.receive(back, 7, &[got.whole()], 0) {
+            // The session has ended, and the server cannot connect to its client.
+            Err(Error::Post(Failure::NotConnected)) => return is_expected(&Failure::Reset),
+            receive => receive?,
+        };
         let send = pair.client.context.send(&pair.peer, 7, &[sent.whole()], 0)?;
-        let sent = pair.client.result(send)?;
-        // The server cannot connect to its client.
-        let Ok(receive) = receive else { return Ok(()) };
-        let received = pair.server.result(receive)?;
-        if sent.result.is_err() || received.result.is_err() {
+        let results = [pair.client.result(send)?.result, pair.server.result(receive)?.result];
+        let failures: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+        failures.iter().try_for_each(|failure| is_expected(failure))?;
+        if !failures.is_empty() {
             return Ok(());
         }
     }
@@ -182,10 +191,10 @@ fn remove(
     let other = Side::open(context, &context.server, &one)?;
     let peer = other.bmi.lookup(&address(pair.port, &[stays.1]))?;
     let other_back = pair.greet(&other, &peer)?;
-    let ended = AtomicBool::new(false);
+    let (is_removed, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let moved = scope.spawn(|| {
-            let moved = until_failure(&pair, &back);
+            let moved = until_failure(&pair, &back, &is_removed);
             ended.store(true, Ordering::Relaxed);
             moved
         });
@@ -194,6 +203,7 @@ fn remove(
             transfer(context, (&other, &peer), (&pair.server, &other_back), 20_000)?;
             rounds += 1;
             if rounds == 3 {
+                is_removed.store(true, Ordering::SeqCst);
                 delete()?;
             }
         }
@@ -249,16 +259,22 @@ fn silent_host(context: &Context) -> Result<()> {
 }
 
 fn kernel(context: &Context) -> Result<()> {
-    let _second = Second::new(context)?;
-    let server = Server::start(context)?;
+    let second = Second::new(context)?;
+    let server = Server::start_with(context, "rails=2")?;
     let adapter = Some(format!("{},{DEVICE}", context.server.device));
     for options in ways() {
         if options.pull && context.loses_reads() {
             continue;
         }
         let options = Options { adapter: adapter.clone(), ..options };
+        let [first, other] = second.queue_pairs()?;
         let client = Side::open(context, &context.server, &options)?;
         let peer = client.bmi.lookup(&server.address)?;
+        request(&client, &peer, 1, 1)?;
+        echo(context, &client, &peer, 1)?;
+        // The client has one on each device, and the server both on its only device.
+        let expected = [first + 3, other + 1];
+        context.until("both connections are there", || Ok(second.queue_pairs()? == expected))?;
         for length in [1, 20_000, 1_000_001] {
             request(&client, &peer, length, 1)?;
             echo(context, &client, &peer, length)?;

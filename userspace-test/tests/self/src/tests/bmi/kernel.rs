@@ -78,7 +78,7 @@ impl Server {
         Self::start_with(context, "")
     }
 
-    fn start_with(context: &Context, more: &str) -> Result<Self> {
+    pub(super) fn start_with(context: &Context, more: &str) -> Result<Self> {
         Self::on(&device(context)?, address(context), more)
     }
 
