@@ -277,11 +277,14 @@ int BMI_unexpected_free(BMI_addr_t addr, void *buffer);
 int BMI_set_info(BMI_addr_t addr, int option, void *inout_parameter);
 int BMI_get_info(BMI_addr_t addr, int option, void *inout_parameter);
 
-/* Resolves "kdapl://HOST:PORT", or the first such address of a list with commas. */
+/*
+ * Resolves "kdapl://HOST:PORT", or the first such address of a list with commas. A peer with several
+ * hosts is "kdapl://HOST+HOST:PORT".
+ */
 int BMI_addr_lookup(BMI_addr_t *new_addr, const char *id_string);
 /*
- * Return "kdapl://IP:PORT", which is not the text of the lookup, and is valid as long as the
- * address; NULL for an unknown one.
+ * Return "kdapl://IP:PORT", or "kdapl://IP+IP:PORT" of several hosts, which is not the text of the
+ * lookup, and is valid as long as the address; NULL for an unknown one.
  */
 const char *BMI_addr_rev_lookup(BMI_addr_t addr);
 const char *BMI_addr_rev_lookup_unexpected(BMI_addr_t addr);
