@@ -272,9 +272,13 @@ fn kernel(context: &Context) -> Result<()> {
         let peer = client.bmi.lookup(&server.address)?;
         request(&client, &peer, 1, 1)?;
         echo(context, &client, &peer, 1)?;
-        // The client has one on each device, and the server both on its only device.
-        let expected = [first + 3, other + 1];
-        context.until("both connections are there", || Ok(second.queue_pairs()? == expected))?;
+        // The client has one on each device, and the server both on its only device. Over rxe, two
+        // devices of one host do not reach each other: the session goes on with one connection.
+        if context.server.is_siw() {
+            let expected = [first + 3, other + 1];
+            context
+                .until("both connections are there", || Ok(second.queue_pairs()? == expected))?;
+        }
         for length in [1, 20_000, 1_000_001] {
             request(&client, &peer, length, 1)?;
             echo(context, &client, &peer, length)?;
