@@ -207,9 +207,11 @@ impl Ep {
             flags: how as u32,
             ..Default::default()
         };
-        let mut posts = self.posts();
-        posts.forget();
-        raw::call(self.device(), call::EP_DISCONNECT, &mut message)
+        // Not under the lock: the call may wait, and other threads may post meanwhile.
+        self.posts().begin_disconnect();
+        let disconnected = raw::call(self.device(), call::EP_DISCONNECT, &mut message);
+        self.posts().end_unlocked();
+        disconnected
     }
 
     /// Makes a disconnected endpoint unconnected, ready for another connection. Completions that

@@ -191,6 +191,13 @@ impl Posts {
         true
     }
 
+    /// Begins a disconnect: nothing is mapped until it has ended. What the kernel accepts is not
+    /// known afterwards.
+    pub(super) fn begin_disconnect(&mut self) {
+        self.forget();
+        self.unlocked += 1;
+    }
+
     /// Ends such a call.
     pub(super) fn end_unlocked(&mut self) {
         self.unlocked -= 1;
