@@ -218,7 +218,7 @@ pub(crate) struct Peer {
     pub(super) arrivals: u32,
     /// Receives that no message has matched.
     pub(super) receives: u32,
-    /// ConnectRequest of the peer for a new session, which waits for the end of this one.
+    /// Request of the peer for a new session, which waits for the end of this one.
     pub(super) request: Option<(ConnectRequest, Hello)>,
     /// Lists of its operations.
     pub(super) ops: List,

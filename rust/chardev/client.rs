@@ -108,7 +108,6 @@ impl Client {
     fn close_released(&self) {
         // The error means that no IA is open.
         let _ = self.close(Close::Abrupt, Until::Done);
-        self.promises.end();
     }
 
     /// Returns the commands of io_uring that wait.

@@ -124,8 +124,9 @@ unsafe impl Send for MappedPages {}
 unsafe impl Sync for MappedPages {}
 
 /// Memory of a ring of [events](crate::model::mapped_ring) or
-/// [DTOs](crate::model::mapped_posts). The kernel does not use it after the drop. But a process that
-/// has mapped it keeps the pages, and its user the charge for them, until the last mapping ends.
+/// [DTOs](crate::model::mapped_posts). The kernel does not use it after the drop. But a process
+/// that has mapped it keeps the pages, and its user the charge for them, until the last mapping
+/// ends.
 #[derive(Clone)]
 pub(crate) struct MappedMemory(Arc<MappedPages>);
 

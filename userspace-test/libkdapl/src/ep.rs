@@ -73,6 +73,15 @@ impl Ep {
         self.0.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes a call that changes the state or the attributes. Meanwhile no DTO is mapped, and other
+    /// threads post by calls: they do not wait for this one.
+    fn without_mapping<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.posts().begin_change();
+        let result = call();
+        self.posts().end_change();
+        result
+    }
+
     /// Returns the kernel's handle, which the endpoint's events carry.
     #[must_use]
     pub fn handle(&self) -> Handle {

@@ -180,9 +180,7 @@ impl Ep {
         // Hold the lock during the call, so that concurrent changes reach the kernel and `parts` in
         // the same order.
         let mut parts = self.parts();
-        let mut posts = self.posts();
-        posts.forget();
-        raw::call(self.device(), call::EP_MODIFY, &mut message)?;
+        self.without_mapping(|| raw::call(self.device(), call::EP_MODIFY, &mut message))?;
         let old = parts.clone();
         let evd = |field, new: Option<&Evd>, old| match change.fields.contains(field) {
             true => new.cloned(),

@@ -207,11 +207,7 @@ impl Ep {
             flags: how as u32,
             ..Default::default()
         };
-        // Not under the lock: the call may wait, and other threads may post meanwhile.
-        self.posts().begin_disconnect();
-        let disconnected = raw::call(self.device(), call::EP_DISCONNECT, &mut message);
-        self.posts().end_unlocked();
-        disconnected
+        self.without_mapping(|| raw::call(self.device(), call::EP_DISCONNECT, &mut message))
     }
 
     /// Makes a disconnected endpoint unconnected, ready for another connection. Completions that
@@ -221,8 +217,6 @@ impl Ep {
     /// `INVALID_STATE` (with the state) in every other state.
     pub fn reset(&self) -> Result<()> {
         let mut message = kdapl_handle { handle: self.handle().0, ..Default::default() };
-        let mut posts = self.posts();
-        posts.forget();
-        raw::call(self.device(), call::EP_RESET, &mut message)
+        self.without_mapping(|| raw::call(self.device(), call::EP_RESET, &mut message))
     }
 }

@@ -191,13 +191,6 @@ impl Posts {
         true
     }
 
-    /// Begins a disconnect: nothing is mapped until it has ended. What the kernel accepts is not
-    /// known afterwards.
-    pub(super) fn begin_disconnect(&mut self) {
-        self.forget();
-        self.unlocked += 1;
-    }
-
     /// Ends such a call.
     pub(super) fn end_unlocked(&mut self) {
         self.unlocked -= 1;
@@ -208,9 +201,16 @@ impl Posts {
         self.total
     }
 
-    /// Forgets what the kernel accepts: the state or the attributes of the endpoint change.
-    pub(super) fn forget(&mut self) {
+    /// Begins a call that changes the state or the attributes of the endpoint, without this lock:
+    /// it may wait, and other threads may post meanwhile. None maps a DTO until it has ended.
+    pub(super) fn begin_change(&mut self) {
+        self.unlocked += 1;
+    }
+
+    /// Ends such a call. Forgets what the kernel has accepted until now.
+    pub(super) fn end_change(&mut self) {
         self.kinds = Default::default();
+        self.end_unlocked();
     }
 }
 
