@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Mapped posts among other requests, threads and processes, and when a device is removed.
 
+use super::super::drivers::disguised;
+use super::super::lists::{calls_during, CHAIN};
 use super::{complete_all, request_promise, send, tests, without_timer, Posts};
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
@@ -20,6 +22,8 @@ tests! {
     threads, 120, "Two threads post on one Endpoint, one by lists: the messages of each arrive in order";
     #[Transport]
     suppressed, 60, "Mapped DTOs with suppressed events are reported by none, and free their slots";
+    #[Transport]
+    calls_of_the_driver, 60, "Eight mapped DTOs are posted in one call of the driver";
     #[Transport]
     zero_based, 60, "A DTO of a zero-based region is posted by its call";
     #[Transport]
@@ -129,6 +133,28 @@ fn suppressed(context: &Context) -> Result<()> {
         empty(&client.request)?;
     }
     Ok(())
+}
+
+fn calls_of_the_driver(context: &Context) -> Result<()> {
+    let _parameter = without_timer()?;
+    let disguise = disguised(context, -1)?;
+    let pair = Pair::new(context, Shape { receives: 32, requests: 32, ..Default::default() })?;
+    let Pair { client, server, .. } = &pair;
+    let mut posts = Posts::new(client)?;
+    for count in [1, CHAIN, CHAIN + 1, 3 * CHAIN] {
+        let cookies = 0..count as u64;
+        let promise = posts.promised(context, server)?;
+        cookies.clone().try_for_each(|cookie| server.receive(0, 64, cookie))?;
+        cookies.clone().try_for_each(|cookie| posts.push(send(client, 8, cookie), promise))?;
+        // Any call posts them.
+        let calls = calls_during(&disguise, || Ok(client.ep.status().map(|_| ())?))?;
+        same("calls of the driver", calls, (count.div_ceil(CHAIN) as u64, 0))?;
+        complete_all(context, client, DtoOperation::Send, cookies.clone(), |_| 8)?;
+        complete_all(context, server, DtoOperation::Receive, cookies, |_| 8)?;
+    }
+    drop(posts);
+    drop(pair);
+    disguise.unload()
 }
 
 fn zero_based(context: &Context) -> Result<()> {
