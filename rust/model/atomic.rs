@@ -2,15 +2,19 @@
 
 //! Atomic variables, one type for each use.
 //!
-//! This is the one file of `model/` that depends on the build: the kernel build uses
-//! `kernel::sync::atomic`, the host build (`cfg(kdapl_host)`) uses `core`. With `cfg(loom)` the
-//! types are those of loom, which explores every interleaving and every value that a load may
-//! return.
+//! This is the one file of `model/` that depends on the build: the host build uses `core`, the
+//! kernel build `kernel::sync::atomic` (`cfg(kdapl_kernel_atomics)`). With `cfg(loom)` the types
+//! are those of loom, which explores every interleaving and every value that a load may return.
+//!
+//! On x86-64 the kernel build uses `core`, too. The kernel crate calls a C function for each
+//! access, so that a load takes eight instructions instead of one. `core` has the instructions of
+//! that function, or stronger ones: there a plain load acquires, a plain store releases, and an
+//! exchange is a full barrier.
 //!
 //! The methods name the memory ordering: `_acquire` and `_release` pair, and methods without a
 //! suffix are relaxed unless their documentation names an ordering.
 
-#[cfg(not(kdapl_host))]
+#[cfg(kdapl_kernel_atomics)]
 use kernel::sync::atomic::{
     Acquire,
     Atomic,
@@ -19,13 +23,13 @@ use kernel::sync::atomic::{
     Release, //
 };
 
-#[cfg(all(kdapl_host, not(loom)))]
-use core::sync::atomic as host;
+#[cfg(not(any(kdapl_kernel_atomics, loom)))]
+use core::sync::atomic as plain;
 #[cfg(loom)]
-use loom::sync::atomic as host;
+use loom::sync::atomic as plain;
 
-#[cfg(kdapl_host)]
-use self::host::Ordering::{
+#[cfg(not(kdapl_kernel_atomics))]
+use self::plain::Ordering::{
     Acquire,
     Relaxed,
     Release,
@@ -33,7 +37,7 @@ use self::host::Ordering::{
 };
 
 /// Underlying types.
-#[cfg(not(kdapl_host))]
+#[cfg(kdapl_kernel_atomics)]
 mod cell {
     pub(super) type U32 = super::Atomic<u32>;
     pub(super) type U64 = super::Atomic<u64>;
@@ -41,24 +45,24 @@ mod cell {
 }
 
 /// Underlying types.
-#[cfg(kdapl_host)]
+#[cfg(not(kdapl_kernel_atomics))]
 mod cell {
-    pub(super) type U32 = super::host::AtomicU32;
-    pub(super) type U64 = super::host::AtomicU64;
-    pub(super) type Bool = super::host::AtomicBool;
+    pub(super) type U32 = super::plain::AtomicU32;
+    pub(super) type U64 = super::plain::AtomicU64;
+    pub(super) type Bool = super::plain::AtomicBool;
 }
 
 /// Orders all earlier accesses before all later ones.
 // As `smp_mb()`, whose arguments differ between versions of the kernel crate.
-#[cfg(not(kdapl_host))]
+#[cfg(kdapl_kernel_atomics)]
 pub(crate) fn full_barrier() {
     cell::U32::new(0).xchg(0, Full);
 }
 
 /// Orders all earlier accesses before all later ones.
-#[cfg(kdapl_host)]
+#[cfg(not(kdapl_kernel_atomics))]
 pub(crate) fn full_barrier() {
-    host::fence(Full);
+    plain::fence(Full);
 }
 
 /// An index that one thread advances and another one reads, or a counter.
@@ -91,7 +95,7 @@ impl AtomicU32 {
     /// # Errors
     ///
     /// Returns the value if it differs from `old`.
-    #[cfg(not(kdapl_host))]
+    #[cfg(kdapl_kernel_atomics)]
     pub(crate) fn exchange_if(&self, old: u32, new: u32) -> Result<(), u32> {
         self.0.cmpxchg(old, new, Full).map(drop)
     }
@@ -101,19 +105,19 @@ impl AtomicU32 {
     /// # Errors
     ///
     /// Returns the value if it differs from `old`.
-    #[cfg(kdapl_host)]
+    #[cfg(not(kdapl_kernel_atomics))]
     pub(crate) fn exchange_if(&self, old: u32, new: u32) -> Result<(), u32> {
         self.0.compare_exchange(old, new, Full, Relaxed).map(drop)
     }
 
     /// Writes the value and returns the old one, fully ordered.
-    #[cfg(not(kdapl_host))]
+    #[cfg(kdapl_kernel_atomics)]
     pub(crate) fn swap(&self, value: u32) -> u32 {
         self.0.xchg(value, Full)
     }
 
     /// Writes the value and returns the old one, fully ordered.
-    #[cfg(kdapl_host)]
+    #[cfg(not(kdapl_kernel_atomics))]
     pub(crate) fn swap(&self, value: u32) -> u32 {
         self.0.swap(value, Full)
     }
@@ -165,13 +169,13 @@ impl AtomicBool {
     }
 
     /// Writes the flag and returns the old value, fully ordered.
-    #[cfg(not(kdapl_host))]
+    #[cfg(kdapl_kernel_atomics)]
     pub(crate) fn swap(&self, value: bool) -> bool {
         self.0.xchg(value, Full)
     }
 
     /// Writes the flag and returns the old value, fully ordered.
-    #[cfg(kdapl_host)]
+    #[cfg(not(kdapl_kernel_atomics))]
     pub(crate) fn swap(&self, value: bool) -> bool {
         self.0.swap(value, Full)
     }

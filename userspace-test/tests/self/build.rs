@@ -4,6 +4,7 @@
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(kdapl_host)");
+    println!("cargo::rustc-check-cfg=cfg(kdapl_kernel_atomics)");
     println!("cargo::rustc-check-cfg=cfg(loom)");
     println!("cargo::rustc-cfg=kdapl_host");
 }
