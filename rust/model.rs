@@ -63,6 +63,7 @@ pub(crate) mod mapped_ring;
 pub(crate) mod operation;
 pub(crate) mod pieces;
 pub(crate) mod qualifier;
+pub(crate) mod recent_region;
 pub(crate) mod requests;
 pub(crate) mod retry;
 pub(crate) mod ring;

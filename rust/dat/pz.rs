@@ -8,6 +8,7 @@
 
 mod bound;
 mod fast;
+mod recent;
 mod region;
 mod reserved;
 
@@ -20,6 +21,7 @@ pub(super) use self::{
         PeerInvalidation,
         RegionReservation, //
     },
+    recent::Recent,
     region::{
         add_segments,
         Fast,
@@ -44,7 +46,10 @@ use super::base::{
 };
 use crate::{
     dat::prelude::*,
-    model::handle::HandleKind,
+    model::{
+        handle::HandleKind,
+        recent_region::Editions, //
+    },
     rdma::{
         fast_mr::FastMr,
         pd::Pd,
@@ -61,7 +66,8 @@ use crate::{
         },
         lock::{
             new_spinlock_irq,
-            SpinLockIrq, //
+            SpinLockIrq,
+            SpinLockIrqGuard, //
         },
     },
 };
@@ -100,6 +106,8 @@ pub(crate) struct Pz {
     /// memory of the kernel.
     #[pin]
     regions: SpinLockIrq<RBTree<u32, Region>>,
+    /// Editions of `regions`.
+    editions: Editions,
     /// Parts of LMRs that RMRs of this PZ are bound to, by RMR context.
     #[pin]
     bound: SpinLockIrq<RBTree<u32, Bound>>,
@@ -136,6 +144,7 @@ impl Pz {
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
                 registrar <- new_mutex!(None, "Pz::registrar"),
                 regions <- new_spinlock_irq!(RBTree::new(), "Pz::regions"),
+                editions: Editions::new(*handle),
                 bound <- new_spinlock_irq!(RBTree::new(), "Pz::bound"),
                 peers <- new_spinlock_irq!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
@@ -205,7 +214,7 @@ impl Pz {
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(super) fn add_region(&self, context: u32, region: Region) -> DatResult {
         let node = RBTreeNode::new(context, region, GFP_KERNEL_ACCOUNT)?;
-        let old = self.regions.lock().insert(node);
+        let old = self.regions_to_change().insert(node);
         drop(old);
         Ok(())
     }
@@ -221,15 +230,22 @@ impl Pz {
     }
 
     fn set_hidden(&self, context: u32, is_hidden: bool) {
-        if let Some(region) = self.regions.lock().get_mut(&context) {
+        if let Some(region) = self.regions_to_change().get_mut(&context) {
             region.is_hidden = is_hidden;
         }
     }
 
     /// Forbids posts to use an LMR context.
     pub(super) fn remove_region(&self, context: u32) {
-        let node = self.regions.lock().remove_node(&context);
+        let node = self.regions_to_change().remove_node(&context);
         drop(node);
+    }
+
+    /// Locks the regions, and ends the use of the [copies](recent) of them.
+    fn regions_to_change(&self) -> SpinLockIrqGuard<'_, RBTree<u32, Region>> {
+        let regions = self.regions.lock();
+        self.editions.advance();
+        regions
     }
 
     /// Returns a new context for an LMR of kernel memory.
@@ -253,7 +269,8 @@ impl Pz {
         }
     }
 
-    /// Adds a segment to a work request, if the access `to` the memory is allowed.
+    /// Adds segments to a work request, if the access `to` the memory is allowed. Returns the
+    /// number of their bytes. A segment of length 0 is [not checked](add_segments).
     ///
     /// # Errors
     ///
@@ -261,30 +278,23 @@ impl Pz {
     ///   region;
     /// * PRIVILEGES_VIOLATION if the region was created without the privilege for the access;
     /// * INVALID_PARAMETER (segments) if the work request has no room for the segment.
-    #[inline(always)]
-    pub(super) fn add(&self, list: &mut SgList, segment: &Segment, to: Use) -> DatResult {
+    pub(super) fn add(&self, list: &mut SgList, segments: &[Segment], to: Use) -> DatResult<u64> {
         let regions = self.regions.lock();
-        let (protection, privileges) = match to {
-            Use::Read => (Subtype::ProtectionRead, Subtype::PrivilegesRead),
-            Use::Write | Use::WaitingReceive => {
-                (Subtype::ProtectionWrite, Subtype::PrivilegesWrite)
-            }
-        };
-        match regions.get(&segment.context) {
+        add_segments(segments, |segment| match regions.get(&segment.context) {
             Some(region) if region.holds(segment.address, segment.length) => {
                 if region.is_hidden && to != Use::WaitingReceive {
-                    return Err(DatError::new(Kind::ProtectionViolation, protection));
+                    return Err(to.violates_protection());
                 }
                 if !region.allows(to) {
-                    return Err(DatError::new(Kind::PrivilegesViolation, privileges));
+                    return Err(to.violates_privileges());
                 }
                 region
                     .add_to(list, segment)
                     .map_err(|_| DatError::Invalid(Arg::SegmentCount))
             }
             None if self.is_reserved(segment) => self.add_reserved(list, segment),
-            Some(_) | None => Err(DatError::new(Kind::ProtectionViolation, protection)),
-        }
+            Some(_) | None => Err(to.violates_protection()),
+        })
     }
 }
 

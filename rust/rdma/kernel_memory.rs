@@ -19,7 +19,10 @@ use self::mapping::Mapping;
 pub(crate) use self::source::Source;
 use super::{
     pd::Pd,
-    wr::SgList, //
+    wr::{
+        AllMemory,
+        SgList, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -96,12 +99,32 @@ impl KernelMemory {
         found.is_some_and(|(_, left)| left >= u64::from(length))
     }
 
-    /// Adds a part of the memory to the list of a work request, with one segment for each mapping.
+    /// Returns the DMA address of the memory, which has this length, and the key for it; `None` if
+    /// it is not contiguous for the device.
+    pub(crate) fn contiguous(&self, length: u64) -> Option<(u64, AllMemory)> {
+        let (address, left) = self.mapping.dma_at(0)?;
+        (left >= length).then(|| (address, self.pd.all_memory()))
+    }
+
+    /// Adds a part of the memory, which is not empty, to the list of a work request, with one
+    /// segment for each mapping.
     ///
     /// # Errors
     ///
     /// `EINVAL` if the list is full, or the part is not within the memory.
+    #[inline]
     pub(crate) fn push(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
+        match self.mapping.dma_at(offset) {
+            // Mostly one mapping has all of the part.
+            Some((address, left)) if left >= u64::from(length) => {
+                list.push_with_global_key(address, length, self.pd.local_key())
+            }
+            _ => self.push_each(list, offset, length),
+        }
+    }
+
+    #[inline(never)]
+    fn push_each(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
         let key = self.pd.local_key();
         self.mapping
             .for_each_mapping(offset, length.into(), |address, size| {

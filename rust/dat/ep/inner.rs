@@ -32,7 +32,8 @@ use crate::{
             SlotStorage, //
         },
         evd::Demand,
-        prelude::*, //
+        prelude::*,
+        pz::Recent, //
     },
     model::{
         completion::CompletionFlags,
@@ -105,6 +106,8 @@ pub(super) struct Inner {
     /// LMR contexts that requests and receives in flight name. Empty unless the consumer is a
     /// kernel module.
     pub(super) named: Named,
+    /// Regions that the last posts have named.
+    pub(super) recent: PerDirection<Recent>,
     pub(super) srq_receives: SrqReceives,
     pub(super) connection: Connection,
     /// DTOs that have completed since the creation.
@@ -153,6 +156,10 @@ impl Inner {
             srq_receives: SrqReceives::none(),
             registrations: Registrations::none(),
             named: Named::new(context, &attr, parts_srq.as_deref(), flags)?,
+            recent: PerDirection {
+                requests: Recent::none(),
+                receives: Recent::none(),
+            },
             connection: Connection::none(context.ia.attr().address),
             traffic: Traffic::default(),
             held: HeldBack::none(),

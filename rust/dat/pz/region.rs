@@ -142,6 +142,7 @@ impl Region {
 /// # Errors
 ///
 /// Those of `add`.
+#[inline(always)]
 pub(in crate::dat) fn add_segments(
     segments: &[Segment],
     mut add: impl FnMut(&Segment) -> DatResult,
@@ -167,4 +168,26 @@ pub(in crate::dat) enum Use {
     /// Receive that has waited for a connection. `dat_lmr_free` finds it, and then fails, so that
     /// hidden memory stays.
     WaitingReceive,
+}
+
+impl Use {
+    /// Returns the error of an access to memory that no LMR has.
+    #[cold]
+    pub(super) fn violates_protection(self) -> DatError {
+        let subtype = match self {
+            Self::Read => Subtype::ProtectionRead,
+            Self::Write | Self::WaitingReceive => Subtype::ProtectionWrite,
+        };
+        DatError::new(Kind::ProtectionViolation, subtype)
+    }
+
+    /// Returns the error of an access for which the LMR has no privilege.
+    #[cold]
+    pub(super) fn violates_privileges(self) -> DatError {
+        let subtype = match self {
+            Self::Read => Subtype::PrivilegesRead,
+            Self::Write | Self::WaitingReceive => Subtype::PrivilegesWrite,
+        };
+        DatError::new(Kind::PrivilegesViolation, subtype)
+    }
 }

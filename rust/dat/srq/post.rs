@@ -11,7 +11,6 @@ use crate::{
         },
         prelude::*,
         pz::{
-            add_segments,
             Pz,
             Use, //
         },
@@ -132,7 +131,7 @@ impl Srq {
         if exceeds(local.len()) {
             return Err(DatError::Invalid(Arg::SegmentCount));
         }
-        let length = add_segments(local, |segment| pz.add(list, segment, Use::Write))?;
+        let length = pz.add(list, local, Use::Write)?;
         // A segment of memory that is not contiguous for the device takes several entries.
         if exceeds(list.len()) {
             return Err(DatError::Invalid(Arg::SegmentCount));

@@ -342,15 +342,19 @@ static int lmr_free_unused(void)
 	struct buffer buffer;
 	DAT_LMR_TRIPLET segment, other;
 	DAT_LMR_CONTEXT context;
+	unsigned int post;
 
 	TRY(pair_make(&pair));
 	TRY(buffer_make(&buffer));
 	TRY(pair_connect(&pair));
 	segment = part(&buffer, 0, 64);
 	other = pair_place(&pair, 0, 64);
-	OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(1), plain));
-	OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(2), plain));
-	TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 2, 64));
+	/* From the third post on the Endpoint uses its own copy of the region. */
+	for (post = 0; post < 4; post++) {
+		OK(dat_ep_post_recv(pair.ep[1], 1, &other, cookie(1), plain));
+		OK(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(2), plain));
+		TRY(next_dto(pair.dto[0], DAT_DTO_SEND, 2, 64));
+	}
 	OK(kdapl_lmr_free_unused(buffer.lmr.handle));
 	REFUSED(dat_ep_post_send(pair.ep[0], 1, &segment, cookie(3), plain),
 		DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);

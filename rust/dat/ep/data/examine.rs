@@ -15,6 +15,7 @@ use crate::{
         pz::{
             add_segments,
             Pz,
+            Recent,
             Use, //
         },
     },
@@ -24,7 +25,8 @@ use crate::{
             Dto,
             PostMark, //
         },
-        event::Operation, //
+        event::Operation,
+        handle::Direction, //
     },
     rdma::wr::SgList,
 };
@@ -35,7 +37,7 @@ impl Ep {
     pub(in crate::dat::ep) fn examine(
         &self,
         operation: Operation,
-        inner: &Inner,
+        inner: &mut Inner,
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<Dto> {
@@ -48,7 +50,11 @@ impl Ep {
         if exceeds(post.local.len()) {
             return Err(too_many);
         }
-        let length = self.gather(operation, inner.parts.pz()?, post, list)?;
+        let recent = match operation.direction() {
+            Direction::Request => &mut inner.recent.requests,
+            Direction::Receive => &mut inner.recent.receives,
+        };
+        let length = self.gather(operation, inner.parts.pz()?, recent, post, list)?;
         // A segment of memory that is not contiguous for the device takes several entries.
         if exceeds(list.len()) {
             return Err(too_many);
@@ -63,10 +69,12 @@ impl Ep {
     }
 
     /// Fills the scatter/gather list. Returns the number of bytes in it.
+    #[inline(always)]
     fn gather(
         &self,
         operation: Operation,
         pz: &Pz,
+        recent: &mut Recent,
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<u64> {
@@ -75,13 +83,11 @@ impl Ep {
         } else {
             Use::Read
         };
-        let length = add_segments(post.local, |segment| {
-            if operation.names_local_rmrs() {
-                pz.add_rmr(list, segment)
-            } else {
-                pz.add(list, segment, to)
-            }
-        })?;
+        let length = if operation.names_local_rmrs() {
+            add_segments(post.local, |segment| pz.add_rmr(list, segment))?
+        } else {
+            pz.add_recent(recent, list, post.local, to)?
+        };
         if length > self.context.ia.attr().max_message_size {
             return Err(Kind::LengthError.into());
         }
@@ -96,6 +102,7 @@ impl Ep {
 /// # Errors
 ///
 /// MODEL_NOT_SUPPORTED.
+#[inline]
 pub(super) fn check_length(dto: &Dto, qp: &EpQp) -> DatResult {
     if dto.length == 0 && dto.operation.is_rdma_read() && !qp.answers_empty_reads() {
         return Err(Kind::ModelNotSupported.into());

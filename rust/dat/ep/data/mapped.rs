@@ -249,7 +249,7 @@ impl Ep {
             return Err(inner.phase.invalid_state_error());
         }
         let mut list = SgList::new();
-        let dto = self.examine(post.operation, &inner, post, &mut list)?;
+        let dto = self.examine(post.operation, &mut inner, post, &mut list)?;
         self.flush_by_qp(&mut inner, dto, post, &list)
     }
 

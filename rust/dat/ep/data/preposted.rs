@@ -83,7 +83,7 @@ impl Ep {
                 return self.post_now(&mut inner, post).map(|()| None);
             };
             inner.may_post_recv()?;
-            let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
+            let dto = self.examine(post.operation, &mut inner, post, &mut SgList::new())?;
             if self.flush_if_ended(&mut inner, &dto)? {
                 return Ok(None);
             }

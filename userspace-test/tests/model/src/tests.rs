@@ -33,6 +33,7 @@ mod operation;
 mod order;
 mod pieces;
 mod qualifier;
+mod recent_region;
 mod requests;
 mod retry;
 mod ring;

@@ -42,6 +42,8 @@ mod pending;
 mod queue;
 #[path = "loom/quiet.rs"]
 mod quiet;
+#[path = "loom/recent_region.rs"]
+mod recent_region;
 #[path = "loom/ring.rs"]
 mod ring;
 #[path = "loom/shortest_delay.rs"]

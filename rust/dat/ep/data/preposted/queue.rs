@@ -10,7 +10,6 @@ use crate::{
         },
         prelude::*,
         pz::{
-            add_segments,
             Pz,
             Use, //
         },
@@ -132,8 +131,5 @@ impl Preposted {
 
 /// Fills the scatter/gather list with the segments of a receive, if it may use them.
 pub(super) fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
-    add_segments(segments, |segment| {
-        pz.add(list, segment, Use::WaitingReceive)
-    })
-    .map(drop)
+    pz.add(list, segments, Use::WaitingReceive).map(drop)
 }

@@ -6,11 +6,11 @@ use super::extensions::each;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, dto, refused_as, same};
+use crate::expect::{connection, done, dto, refused_as, same};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, Segment,
-    Subtype, Type,
+    Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Error,
+    Event, Privileges, Segment, Subtype, Type,
 };
 
 tests! {
@@ -25,6 +25,7 @@ tests! {
     marker, 60, "A receive that is posted as a marker before a reset completes after all others";
     flushed_into_full_evd, 30, "A post on a disconnected endpoint is refused if its EVD is full, and works once there is room";
     reserved_context, 20, "The context that names all memory for a kernel consumer names none for a process";
+    recent_memory, 30, "Memory that posts have used is refused beyond its end, against its privileges and after its end";
     freed, 20, "A freed endpoint refuses all posts with INVALID_HANDLE";
 }
 
@@ -212,4 +213,41 @@ fn freed(context: &Context) -> Result<()> {
     receive_refused(&pair.client, Type::INVALID_HANDLE, subtype)?;
     requests_refused(&pair.client, Type::INVALID_HANDLE, subtype)?;
     connection(&context.next(&pair.server.connect)?, ConnectionEvent::Disconnected)
+}
+
+/// Writes four times from one region, so that the Endpoint keeps a copy of it, and then beyond it,
+/// against its privileges and after its end.
+fn recent_memory(context: &Context) -> Result<()> {
+    const LENGTH: usize = 4096;
+    let pair = Pair::new(context, Shape::default())?;
+    let (client, to) = (&pair.client, pair.server.lmr.remote_segment(0, LENGTH));
+    let flags = CompletionFlags::default();
+    let refused = |posted, kind, subtype| refused_as::<()>(posted, kind, subtype);
+    for round in 0..3 {
+        let buffer = Buffer::new(LENGTH)?;
+        let lmr = client.ia.register(&client.pz, buffer, Privileges::LOCAL_READ)?;
+        let all = lmr.segment(0, LENGTH);
+        let write = |segment, cookie| client.ep.post_rdma_write(&[segment], to, cookie, flags);
+        for cookie in 0..4 {
+            write(all, cookie)?;
+            done(&context.next(&client.request)?, DtoOperation::RdmaWrite, LENGTH as u64, cookie)?;
+        }
+        let beyond = Segment { address: all.address + 1, ..all };
+        let before = Segment { address: all.address - 1, length: 1, ..all };
+        for outside in [beyond, before] {
+            refused(write(outside, 9), Type::PROTECTION_VIOLATION, Subtype::PROTECTION_READ)?;
+        }
+        for operation in [client.ep.post_recv(&[all], 9, flags), read(client, all, to)] {
+            refused(operation, Type::PRIVILEGES_VIOLATION, Subtype::PRIVILEGES_WRITE)?;
+        }
+        write(all, round)?;
+        done(&context.next(&client.request)?, DtoOperation::RdmaWrite, LENGTH as u64, round)?;
+        lmr.free()?;
+        refused(write(all, 9), Type::PROTECTION_VIOLATION, Subtype::PROTECTION_READ)?;
+    }
+    context.quiet(&client.request)
+}
+
+fn read(end: &End, into: Segment, from: Segment) -> Result<(), Error> {
+    end.ep.post_rdma_read(&[into], from, 9, CompletionFlags::default())
 }
