@@ -114,6 +114,8 @@ pub(super) unsafe fn triplets<'a>(
 }
 
 /// Posts a send or a receive.
+// Inlined with a constant operation, which lets the compiler remove the code for the others.
+#[inline(always)]
 fn post_to_peer(ep: KernelHandle, operation: Operation, common: &Common) -> DatResult {
     post(ep, operation, common, NOWHERE, Operands::default())
 }
@@ -127,6 +129,18 @@ pub(super) fn post_to_memory(
     operands: Operands,
 ) -> DatResult {
     let remote = of_rmr(peer).ok_or(DatError::Invalid(Arg::RemoteSegment))?;
+    post_any(ep, operation, common, remote, operands)
+}
+
+/// Posts any operation.
+#[inline(never)]
+fn post_any(
+    ep: KernelHandle,
+    operation: Operation,
+    common: &Common,
+    remote: Segment,
+    operands: Operands,
+) -> DatResult {
     post(ep, operation, common, remote, operands)
 }
 
@@ -166,18 +180,25 @@ fn post(
 ///
 /// Context: any. Sleeps only where it may, to find a slot, and for a receive that has to wait for a
 /// connection.
-fn post_to<'a>(ep: KernelHandle, post: impl FnOnce() -> DatResult<Post<'a>>) -> DatResult {
-    let (post, refusal) = {
+#[inline(always)]
+fn post_to<'a>(ep: KernelHandle, post: impl Fn() -> DatResult<Post<'a>>) -> DatResult {
+    let refusal = {
         let guard = rcu::read_lock();
         let ep = Adapter::borrow::<Ep>(&guard, ep)?;
-        let post = post()?;
-        match ep.post_at_once(&post) {
+        match ep.post_at_once(&post()?) {
             Ok(()) => return Ok(()),
-            Err(refusal) => (post, refusal),
+            Err(refusal) => refusal,
         }
     };
+    // Built once more. Otherwise the first one would be written to memory for this rare call.
+    post_after(refusal, ep, &post()?)
+}
+
+/// Posts once more what was not posted at once.
+#[cold]
+fn post_after(refusal: NotPosted, ep: KernelHandle, post: &Post<'_>) -> DatResult {
     unless_atomic(refusal)?;
-    Adapter::object::<Ep>(ep)?.post(&post)
+    Adapter::object::<Ep>(ep)?.post(post)
 }
 
 /// Checks that a refused post may be tried again by a call that sleeps.
@@ -225,10 +246,10 @@ export! {
     ) {
         let common = Common { count, local, cookie, flags };
         if invalidate == bindings::DAT_FALSE as i32 {
-            return post_to_peer(ep, Operation::Send, &common);
+            return post_any(ep, Operation::Send, &common, NOWHERE, Operands::default());
         }
         let remote = Segment { context: rmr_context, ..NOWHERE };
-        post(ep, Operation::SendWithInvalidate, &common, remote, Operands::default())
+        post_any(ep, Operation::SendWithInvalidate, &common, remote, Operands::default())
     }
 
     /// `dat_ep_post_recv`.

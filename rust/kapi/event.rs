@@ -79,7 +79,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Converts the stored event, if there is one. Called after an event was taken, without locks.
-    pub(super) fn finish(self) -> DatResult {
+    pub(super) fn finish(&self) -> DatResult {
         match &self.record {
             None => Ok(()),
             Some(record) => deliver(self.adapter, record, |event| self.taken.put(event)),

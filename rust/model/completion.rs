@@ -53,7 +53,12 @@ impl CompletionFlags {
 
     /// Converts the flags of a DTO. `None` if the operation does not support a flag, or if the
     /// Endpoint is not configured for it.
+    #[inline]
     pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: WakeMode) -> Option<Self> {
+        // Most DTOs have none.
+        if bits == 0 {
+            return Some(Self(0));
+        }
         let request = Self::SUPPRESS.0 | Self::BARRIER_FENCE.0;
         let by_operation = match operation {
             Operation::Send | Operation::SendWithInvalidate | Operation::RdmaWriteImmed => {

@@ -181,6 +181,7 @@ impl Operation {
     /// * LENGTH_ERROR if the remote segment is too short, or if the local segment of an atomic
     ///   operation does not have 64 bits;
     /// * INVALID_PARAMETER if the remote address of an atomic operation is not aligned.
+    #[inline]
     pub(crate) const fn check_remote(
         self,
         length: u64,

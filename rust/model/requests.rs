@@ -175,9 +175,13 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// signalled, unless the consumer has said that it waits for the next request. So are requests
     /// that follow the end of the connection: the device may still carry them out, and the open end
     /// that they leave is not closed any more.
+    #[inline]
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
-        dto.flags.has(CompletionFlags::SUPPRESS)
-            && self.signalling == Signalling::Few
+        dto.flags.has(CompletionFlags::SUPPRESS) && self.may_omit_signal(dto, number)
+    }
+
+    fn may_omit_signal(&self, dto: &Dto, number: u32) -> bool {
+        self.signalling == Signalling::Few
             && !dto.flags.has(CompletionFlags::MARKER)
             && !dto.flags.has(CompletionFlags::AFTER_END)
             && (!dto.operation.is_local() || dto.flags.has(CompletionFlags::WITH_NEXT))

@@ -27,18 +27,25 @@ impl<S: DerefMut<Target = [u32]>> SlotContexts<S> {
     }
 
     /// Stores the contexts of the DTO that has got a slot. 0 is no context.
+    #[inline]
     pub(crate) fn set(&mut self, slot: u32, contexts: impl Iterator<Item = u32>) {
         let range = self.range(slot);
         let Some(words) = range.and_then(|range| self.storage.get_mut(range)) else {
             return;
         };
-        let mut contexts = contexts.filter(|context| *context != 0);
-        for word in words {
-            *word = contexts.next().unwrap_or(0);
-            // The first 0 ends the contexts of a slot.
-            if *word == 0 {
-                break;
+        let mut words = words.iter_mut();
+        for context in contexts {
+            if context == 0 {
+                continue;
             }
+            match words.next() {
+                Some(word) => *word = context,
+                None => return,
+            }
+        }
+        // The first 0 ends the contexts of a slot.
+        if let Some(word) = words.next() {
+            *word = 0;
         }
     }
 

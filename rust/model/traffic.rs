@@ -52,6 +52,7 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// Counts a DTO. Requests that concern memory of this side only do not count unless they fail.
+    #[inline]
     pub(crate) fn count(&mut self, dto: &Dto, result: DtoResult) {
         match result.status {
             DtoStatus::Success if dto.operation.is_local() => {}

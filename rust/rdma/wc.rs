@@ -136,22 +136,32 @@ impl Wc {
     }
 
     /// Returns the status.
+    #[inline]
     pub(crate) fn status(&self) -> WcStatus {
         // SAFETY: By the type invariant the member is initialised.
         match unsafe { (&raw const (*self.0.as_ptr()).status).read() } {
             bindings::ib_wc_status_IB_WC_SUCCESS => WcStatus::Success,
-            bindings::ib_wc_status_IB_WC_LOC_LEN_ERR => WcStatus::LocalLength,
-            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR => WcStatus::LocalQpOperation,
-            bindings::ib_wc_status_IB_WC_LOC_PROT_ERR => WcStatus::LocalProtection,
-            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => WcStatus::Flushed,
-            bindings::ib_wc_status_IB_WC_BAD_RESP_ERR => WcStatus::BadResponse,
-            bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR => WcStatus::LocalAccess,
-            bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR => WcStatus::RemoteInvalidRequest,
-            bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR => WcStatus::RemoteAccess,
-            bindings::ib_wc_status_IB_WC_REM_OP_ERR => WcStatus::RemoteOperation,
-            bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR => WcStatus::RetryExceeded,
-            bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR => WcStatus::RnrRetryExceeded,
-            other => WcStatus::Other(other),
+            failure => WcStatus::of_failure(failure),
+        }
+    }
+}
+
+impl WcStatus {
+    #[cold]
+    fn of_failure(status: bindings::ib_wc_status) -> Self {
+        match status {
+            bindings::ib_wc_status_IB_WC_LOC_LEN_ERR => Self::LocalLength,
+            bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR => Self::LocalQpOperation,
+            bindings::ib_wc_status_IB_WC_LOC_PROT_ERR => Self::LocalProtection,
+            bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Self::Flushed,
+            bindings::ib_wc_status_IB_WC_BAD_RESP_ERR => Self::BadResponse,
+            bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR => Self::LocalAccess,
+            bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR => Self::RemoteInvalidRequest,
+            bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR => Self::RemoteAccess,
+            bindings::ib_wc_status_IB_WC_REM_OP_ERR => Self::RemoteOperation,
+            bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR => Self::RetryExceeded,
+            bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR => Self::RnrRetryExceeded,
+            other => Self::Other(other),
         }
     }
 }

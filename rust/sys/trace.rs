@@ -74,6 +74,7 @@ pub(crate) struct DtoFields {
 /// Traces a posted DTO. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
+#[inline(always)]
 pub(crate) fn ep_post(dto: impl FnOnce() -> DtoFields) {
     if is_on!(__tracepoint_kdapl_ep_post) {
         let dto = dto();
@@ -92,6 +93,7 @@ pub(crate) fn ep_post(dto: impl FnOnce() -> DtoFields) {
 /// Traces a completed DTO and its status. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
+#[inline(always)]
 pub(crate) fn ep_complete(dto: impl FnOnce() -> (DtoFields, &'static str)) {
     if is_on!(__tracepoint_kdapl_ep_complete) {
         let (dto, status) = dto();

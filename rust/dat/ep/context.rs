@@ -186,9 +186,9 @@ impl CompletionTarget for Receivers {
             return self.complete_shared(evd, wr, completion, direct);
         }
         let wr = WrId::from_raw(raw);
-        if let Some(ep) = self.eps.find_by_short_generation(wr.ep, wr.generation) {
+        self.eps.with_short_generation(wr.ep, wr.generation, |ep| {
             ep.complete(evd, wr, completion, direct);
-        }
+        });
     }
 
     fn complete_all(&self, evd: &Evd, completions: &[Wc], direct: &mut DirectEvent<'_>) {

@@ -28,6 +28,7 @@ use crate::{
             Input,
             Phase, //
         },
+        event::DtoStatus,
         handle::Direction,
         trace::{
             Journal,
@@ -90,11 +91,32 @@ impl Inner {
     fn qp_number(&self) -> u32 {
         self.qp.as_ref().map_or(0, |qp| qp.number())
     }
+
+    /// Records the post of a DTO in the journal.
+    #[cold]
+    fn record_post(&mut self, slot: u32, dto: Dto) {
+        let now = now();
+        match dto.operation.direction() {
+            Direction::Receive => self.receives.set_post_time(slot, now),
+            Direction::Request => self.requests.set_post_time(slot, now),
+        }
+        if let Some(journal) = self.trace.journal() {
+            journal.post(now, slot, &dto);
+        }
+    }
+
+    /// Records the completion of a DTO in the journal.
+    #[cold]
+    fn record_completion(&mut self, slot: u32, dto: Dto, status: DtoStatus, length: u64) {
+        if let Some(journal) = self.trace.journal() {
+            journal.complete(now(), slot, &dto, status, length);
+        }
+    }
 }
 
 impl Ep {
     /// Collects the fields of a tracepoint for a DTO.
-    fn dto_fields(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::DtoFields {
+    fn dto_fields(&self, inner: &Inner, slot: u32, dto: Dto, length: u64) -> trace::DtoFields {
         trace::DtoFields {
             ep: self.handle.into_raw(),
             qp: inner.qp_number(),
@@ -108,15 +130,9 @@ impl Ep {
     /// Traces the post of a DTO.
     #[inline(always)]
     pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
-        trace::ep_post(|| self.dto_fields(inner, slot, dto, dto.length));
-        let (requests, receives) = (&mut inner.requests, &mut inner.receives);
-        if let Some(journal) = inner.trace.journal() {
-            let now = now();
-            match dto.operation.direction() {
-                Direction::Receive => receives.set_post_time(slot, now),
-                Direction::Request => requests.set_post_time(slot, now),
-            }
-            journal.post(now, slot, dto);
+        trace::ep_post(|| self.dto_fields(inner, slot, *dto, dto.length));
+        if inner.trace.0.is_some() {
+            inner.record_post(slot, *dto);
         }
     }
 
@@ -131,9 +147,9 @@ impl Ep {
     ) {
         let DtoResult { status, length, .. } = result;
         inner.traffic.count(dto, result);
-        trace::ep_complete(|| (self.dto_fields(inner, slot, dto, length), status.name()));
-        if let Some(journal) = inner.trace.journal() {
-            journal.complete(now(), slot, dto, status, length);
+        trace::ep_complete(|| (self.dto_fields(inner, slot, *dto, length), status.name()));
+        if inner.trace.0.is_some() {
+            inner.record_completion(slot, *dto, status, length);
         }
     }
 

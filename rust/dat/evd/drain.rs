@@ -67,6 +67,7 @@ impl Evd {
     }
 
     /// Polls the next completion.
+    #[inline(always)]
     fn drain_one(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
         let mut batch = WcBatch::<1>::new();
         let [completion] = queue.cq.poll(&mut batch, 1) else {

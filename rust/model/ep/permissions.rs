@@ -21,6 +21,7 @@ use super::{
 /// # Errors
 ///
 /// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
+#[inline]
 pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
     match phase {
         Phase::Unconnected(Configuration::Complete)
@@ -49,6 +50,7 @@ pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
 /// # Errors
 ///
 /// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
+#[inline]
 pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
     match phase {
         Phase::Connected(_) | Phase::Flushing(_) | Phase::Disconnected => Ok(()),

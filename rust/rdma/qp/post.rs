@@ -38,6 +38,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     ///
     /// `EPERM` for an RDMA read into memory whose key no peer may use, over a transport that sends
     /// the peer that key. `ENOMEM` if the queue is full. Any other error of the driver.
+    #[inline(always)]
     pub(crate) fn post_send(
         &self,
         wr_id: u64,

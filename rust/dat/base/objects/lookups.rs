@@ -83,6 +83,28 @@ impl<T: Object> Objects<T> {
         }
     }
 
+    /// As [`Objects::find_by_short_generation`], and passes the object to `with`. For kernel
+    /// consumers `with` is called by an RCU reader, in place of a reference to the object: it must
+    /// not sleep.
+    #[inline]
+    pub(in crate::dat) fn with_short_generation(
+        &self,
+        index: u32,
+        generation: u32,
+        with: impl FnOnce(&Arc<T>),
+    ) {
+        let is_it = |key| Handle::from_raw(key).key().short_generation() == generation;
+        if let Some(lookups) = &self.lookups {
+            let guard = read_lock();
+            let found = lookups.get(&guard, index, is_it);
+            if let Some(object) = found.filter(|object| !object.is_hidden()) {
+                with(object);
+            }
+        } else if let Some(object) = self.get_by_short_generation(index, generation) {
+            with(&object);
+        }
+    }
+
     fn find_in(
         lookups: &RcuTable<T>,
         index: u32,

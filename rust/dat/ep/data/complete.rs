@@ -49,7 +49,16 @@ use crate::{
 };
 
 /// Returns the DAT status of a completion.
+#[inline]
 fn status(status: WcStatus) -> DtoStatus {
+    match status {
+        WcStatus::Success => DtoStatus::Success,
+        failure => status_of_failure(failure),
+    }
+}
+
+#[cold]
+fn status_of_failure(status: WcStatus) -> DtoStatus {
     match status {
         WcStatus::Success => DtoStatus::Success,
         WcStatus::Flushed => DtoStatus::Flushed,
@@ -99,10 +108,11 @@ pub(super) fn receive_result(completion: &Wc, dto: &mut Dto) -> DtoResult {
 }
 
 /// A completion, as far as its event needs it.
-struct Completion<'a> {
+#[derive(Clone, Copy)]
+struct Completion {
     direction: Direction,
     slot: u32,
-    dto: &'a Dto,
+    dto: Dto,
     result: DtoResult,
 }
 
@@ -156,7 +166,7 @@ impl Ep {
             let completed = Completion {
                 direction: wr.direction,
                 slot: wr.slot,
-                dto: &dto,
+                dto,
                 result,
             };
             // Fast path: a successful completion on an established connection has no other effects.
@@ -165,7 +175,8 @@ impl Ep {
                 self.report(&inner, evd, &completed, direct);
                 return;
             }
-            self.conclude(&mut inner, evd, &completed, direct)
+            // A copy for this rare call: the completion itself then need not be in memory.
+            self.conclude(&mut inner, evd, &{ completed }, direct)
         };
     }
 
@@ -210,7 +221,7 @@ impl Ep {
         &self,
         inner: &Inner,
         evd: &Evd,
-        completed: &Completion<'_>,
+        completed: &Completion,
         direct: &mut DirectEvent<'_>,
     ) -> bool {
         let Completion {
@@ -235,14 +246,14 @@ impl Ep {
     }
 
     /// Holds back the event of a completion if it is an early receive, or has to follow one.
-    fn try_hold(&self, inner: &mut Inner, evd: &Evd, completed: &Completion<'_>) -> bool {
+    fn try_hold(&self, inner: &mut Inner, evd: &Evd, completed: &Completion) -> bool {
         let Completion {
             direction,
             slot,
             dto,
             result,
         } = *completed;
-        direction == Direction::Receive && inner.hold_if_early(evd, slot, dto, result)
+        direction == Direction::Receive && inner.hold_if_early(evd, slot, &dto, result)
     }
 
     /// Queues the event of a completion, and takes the transitions that follow. The caller drops
@@ -252,7 +263,7 @@ impl Ep {
         self: &Arc<Self>,
         inner: &mut Inner,
         evd: &Evd,
-        completed: &Completion<'_>,
+        completed: &Completion,
         direct: &mut DirectEvent<'_>,
     ) -> Option<PerDirection<Demand>> {
         let status = completed.result.status;

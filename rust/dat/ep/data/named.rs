@@ -49,6 +49,7 @@ pub(in crate::dat::ep) struct NamedQueue(Contexts);
 
 impl NamedQueue {
     /// Stores the contexts of the DTO that was posted in a slot.
+    #[inline]
     pub(super) fn name(&mut self, slot: u32, local: &[Segment]) {
         self.0.set(slot, contexts_of(local));
     }

@@ -133,9 +133,7 @@ impl Ep {
         };
         posted
             .or_else(|error| self.retry_without_slot(post, error))
-            .or_else(|error| {
-                self.retry_when_ready(error, || self.post_now(&mut self.inner.lock(), post))
-            })
+            .or_else(|error| self.retry_when_ready(error, || self.post_again(post)))
             .map_err(|error| self.context.ia.removal_or(error))
     }
 
@@ -164,8 +162,19 @@ impl Ep {
         match post.operation {
             Operation::Receive => self.post_as(Operation::Receive, inner, post),
             Operation::Send => self.post_as(Operation::Send, inner, post),
-            operation => self.post_as(operation, inner, post),
+            _ => self.post_other(inner, post),
         }
+    }
+
+    #[inline(never)]
+    fn post_other(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
+        self.post_as(post.operation, inner, post)
+    }
+
+    /// As [`Ep::post_now`], where it is rare.
+    #[cold]
+    pub(super) fn post_again(&self, post: &Post<'_>) -> DatResult {
+        self.post_as(post.operation, &mut self.inner.lock(), post)
     }
 
     #[inline(always)]
@@ -180,7 +189,8 @@ impl Ep {
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list)?;
         if flushes_posts(inner.phase) {
-            return self.post_after_end(inner, dto, post, &list);
+            // A copy for this rare call: the post itself then need not be in memory.
+            return self.post_after_end(inner, dto, &{ *post }, &list);
         }
         match operation {
             Operation::Receive => self.post_to_qp(inner, dto, post.local, &list),
@@ -297,18 +307,20 @@ impl Ep {
     ) -> DatResult {
         let phase = inner.phase;
         // A reset is replacing the QP, or the device was removed, which is reported instead.
-        let qp = inner.qp.as_ref().ok_or(phase.invalid_state_error())?;
+        let missing = || phase.invalid_state_error();
+        let qp = inner.qp.as_ref().ok_or_else(missing)?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
         inner.named.receives.name(slot, local);
         let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
-        qp.post_recv(wr.into_raw(), list)
-            .map_err(|error| {
-                inner.receives.cancel(slot);
-                post_error(error)
-            })
-            .inspect(|()| self.trace_post(inner, slot, &dto))
+        if let Err(error) = qp.post_recv(wr.into_raw(), list) {
+            inner.receives.cancel(slot);
+            return Err(post_error(error));
+        }
+        self.trace_post(inner, slot, &dto);
+        Ok(())
     }
 
+    #[inline(always)]
     pub(super) fn post_request(
         &self,
         inner: &mut Inner,
@@ -324,19 +336,12 @@ impl Ep {
         inner.named.requests.name(slot, post.local);
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
         let flags = SendFlags { signalled, fence };
-        qp.post_send(wr.into_raw(), request, flags, list)
-            .map_err(|error| {
-                inner.requests.cancel(slot);
-                post_error(error)
-            })
-            .inspect(|()| self.trace_post(inner, slot, &dto))
-    }
-
-    /// Returns whether an operation is ordered after earlier RDMA reads without a fence. Over iWARP
-    /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
-    /// fenced one.
-    pub(super) fn reads_in_order(&self, operation: Operation) -> bool {
-        operation.is_rdma_read() && self.context.ia.is_iwarp()
+        if let Err(error) = qp.post_send(wr.into_raw(), request, flags, list) {
+            inner.requests.cancel(slot);
+            return Err(post_error(error));
+        }
+        self.trace_post(inner, slot, &dto);
+        Ok(())
     }
 }
 
@@ -378,6 +383,7 @@ pub(in crate::dat::ep) fn no_slot() -> DatError {
 }
 
 /// Returns the DAT error for a post that the device driver has refused.
+#[cold]
 pub(super) fn post_error(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()

@@ -52,9 +52,17 @@ impl Registrations {
     }
 
     /// Releases the objects of a request that has ended, or that no QP will carry out.
+    #[inline]
     pub(in crate::dat::ep) fn end(&mut self, slot: u32, dto: &Dto, status: DtoStatus) {
+        if dto.operation.is_local() {
+            self.end_local(slot, dto.operation, status);
+        }
+    }
+
+    #[cold]
+    fn end_local(&mut self, slot: u32, operation: Operation, status: DtoStatus) {
         let ok = status == DtoStatus::Success;
-        let input = match dto.operation {
+        let input = match operation {
             Operation::LmrInvalidate => LmrInput::InvalidationEnded { ok },
             Operation::LmrFmr => LmrInput::RegistrationEnded { ok },
             Operation::BindMw => {
@@ -77,6 +85,7 @@ impl Registrations {
 
 impl Inner {
     /// Changes the state of the LMR whose RMR context the message of a receive has invalidated.
+    #[inline]
     pub(super) fn note_invalidation(&self, dto: &Dto, result: DtoResult) {
         if dto.operation == Operation::ReceiveWithInvalidate {
             if let Ok(pz) = self.parts.pz() {

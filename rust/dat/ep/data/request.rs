@@ -65,4 +65,11 @@ impl Ep {
             dto.flags.has(CompletionFlags::BARRIER_FENCE) && !self.reads_in_order(dto.operation);
         Ok((request, fence))
     }
+
+    /// Returns whether an operation is ordered after earlier RDMA reads without a fence. Over iWARP
+    /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
+    /// fenced one.
+    fn reads_in_order(&self, operation: Operation) -> bool {
+        operation.is_rdma_read() && self.context.ia.is_iwarp()
+    }
 }

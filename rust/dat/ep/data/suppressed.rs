@@ -38,7 +38,7 @@ impl Ep {
             return Err(error);
         }
         self.free_suppressed(error)?;
-        self.post_now(&mut self.inner.lock(), post)
+        self.post_again(post)
     }
 
     /// Takes the completions of suppressed requests, if any are outstanding and `error` says that a
