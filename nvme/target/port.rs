@@ -62,7 +62,8 @@ impl Listener {
     /// which waits for nothing of the core. The handler has references to the port and the adapter.
     fn stop(self) {
         drop(self.psp);
-        self.evd.free();
+        // On an error the close of the adapter frees it.
+        let _ = self.evd.free();
         let adapter = self.adapter;
         Queues::release(|queue| Arc::ptr_eq(&queue.adapter, &adapter));
     }
@@ -131,11 +132,11 @@ impl Port {
             }
         });
         let psp = watched.and_then(|()| adapter.ia.listen(self.settings.service.into(), &evd));
-        Ok(Listener {
-            psp: psp.inspect_err(|_| evd.free())?,
-            evd,
-            adapter,
-        })
+        let psp = psp.inspect_err(|_| {
+            // On an error the close of the adapter frees it.
+            let _ = evd.free();
+        })?;
+        Ok(Listener { psp, evd, adapter })
     }
 
     /// Replaces the adapter after a time. Context: any.

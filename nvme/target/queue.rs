@@ -269,8 +269,9 @@ impl WorkItem<RELEASE> for Queue {
     fn run(this: Arc<Self>) {
         cancel_delayed::<Self, WATCH>(&this);
         Queues::remove(&this);
-        this.ep.free();
-        this.evd.free();
+        // On an error the close of the adapter frees both.
+        let _ = this.ep.free();
+        let _ = this.evd.free();
         this.submission.destroy();
     }
 }

@@ -9,6 +9,7 @@ use crate::{
         to_result,
         Result, //
     },
+    reserved::SPARE,
     slots::Slots, //
 };
 use kernel::{
@@ -18,7 +19,8 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
-            Full, //
+            Full,
+            Relaxed, //
         },
         Arc,
         Mutex, //
@@ -108,6 +110,15 @@ struct Keep {
     held: List,
 }
 
+/// Sizes of the table of slots.
+#[derive(Default)]
+struct Capacity {
+    chunks: usize,
+    slots: usize,
+    /// Number of slots that objects have reserved.
+    reserved: usize,
+}
+
 /// Open adapter. Its objects have references to it.
 #[pin_data]
 pub(crate) struct Adapter {
@@ -115,7 +126,8 @@ pub(crate) struct Adapter {
     #[pin]
     keep: Mutex<Keep>,
     #[pin]
-    pub(crate) slots: Mutex<Slots>,
+    capacity: Mutex<Capacity>,
+    pub(crate) slots: Slots,
     /// Number of completions and registrations.
     position: Atomic<u64>,
 }
@@ -131,11 +143,33 @@ impl Adapter {
             pin_init!(Self {
                 ia,
                 keep <- new_mutex!(keep, "kdat::Adapter::keep"),
-                slots <- new_mutex!(Slots::new(), "kdat::Adapter::slots"),
+                capacity <- new_mutex!(Capacity::default(), "kdat::Adapter::capacity"),
+                slots: Slots::new(),
                 position: Atomic::new(0),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Raises the reservation of an object, which is `mine`, to a number of slots. Those are
+    /// allocated unless others were released. Context: process; sleeps.
+    pub(crate) fn reserve(&self, mine: &Atomic<usize>, number: usize) -> Result {
+        let mut capacity = self.capacity.lock();
+        let more = number.saturating_sub(mine.load(Relaxed));
+        let reserved = capacity.reserved.saturating_add(more);
+        while capacity.slots < reserved.saturating_add(SPARE) {
+            capacity.slots += self.slots.grow(capacity.chunks)?;
+            capacity.chunks += 1;
+        }
+        capacity.reserved = reserved;
+        mine.fetch_add(more, Relaxed);
+        Ok(())
+    }
+
+    /// Lets others reserve the slots of an object. Context: process; sleeps.
+    pub(crate) fn release(&self, mine: &Atomic<usize>) {
+        let mut capacity = self.capacity.lock();
+        capacity.reserved = capacity.reserved.saturating_sub(mine.xchg(0, Relaxed));
     }
 
     /// Returns the position of a completion or of a registration among all of them.
@@ -177,14 +211,17 @@ impl Adapter {
         self.drop_posted_of(Some(owner));
     }
 
+    /// Returns the number of DTOs that an Endpoint or a Shared Receive Queue has posted.
+    pub(crate) fn posted_of(&self, owner: Handle) -> usize {
+        let mut index = 0;
+        core::iter::from_fn(|| self.slots.next_of(Some(owner), &mut index)).count()
+    }
+
     fn drop_posted_of(&self, owner: Option<Handle>) {
         let mut index = 0;
-        loop {
-            let posted = self.slots.lock().take_of(owner, &mut index);
-            // Outside of the lock: the last buffer of a region frees it.
-            if posted.is_none() {
-                return;
-            }
+        while let Some(cookie) = self.slots.next_of(owner, &mut index) {
+            // `None` if an event has it.
+            drop(self.slots.take(cookie));
         }
     }
 

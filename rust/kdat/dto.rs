@@ -44,6 +44,12 @@ pub(crate) struct Segments {
     pub(crate) number: usize,
 }
 
+impl Segments {
+    pub(crate) fn as_slice(&self) -> &[bindings::DAT_LMR_TRIPLET] {
+        self.array.get(..self.number).unwrap_or_default()
+    }
+}
+
 /// DTO to post.
 pub struct Dto {
     pub(crate) operation: Operation,
@@ -173,13 +179,14 @@ impl Dto {
     }
 
     /// Adds the first `length` bytes of another buffer, as a further segment. The attributes of the
-    /// Endpoint limit their number, and so does [`MAX_SEGMENTS`].
+    /// Endpoint limit their number, and so does [`MAX_SEGMENTS`]. Context: process; sleeps.
     pub fn with(mut self, buffer: Buffer, length: usize) -> Result<Self> {
         self.more.push(buffer.using(length), GFP_KERNEL)?;
         Ok(self)
     }
 
-    /// Adds buffers that another completion has returned, with the lengths that they had.
+    /// Adds buffers that another completion has returned, with the lengths that they had, or that
+    /// [`Buffer::using`] has set.
     pub fn with_all(self, more: KVec<Buffer>) -> Self {
         Self { more, ..self }
     }

@@ -21,6 +21,7 @@ use crate::{
         Refused, //
     },
     pz::Pz,
+    reserved::Reserved,
     srq::Srq, //
 };
 use kernel::{
@@ -79,7 +80,8 @@ pub struct Ep {
     handle: Handle,
     pz: Pz,
     _evds: [Evd; 3],
-    _srq: Option<Srq>,
+    srq: Option<Srq>,
+    reserved: Reserved,
 }
 
 impl Ep {
@@ -109,12 +111,23 @@ impl Ep {
                 ),
             }
         })?;
-        Ok(Self {
+        let ep = Self {
             handle,
             pz: pz.clone(),
             _evds: [evds.receive, evds.request, evds.connect].map(Clone::clone),
-            _srq: srq.cloned(),
-        })
+            srq: srq.cloned(),
+            reserved: Reserved::none(),
+        };
+        ep.reserve()?;
+        Ok(ep)
+    }
+
+    /// Reserves slots for all DTOs that may be outstanding.
+    fn reserve(&self) -> Result {
+        let attr = self.attr()?;
+        let dtos = [attr.max_recv_dtos, attr.max_request_dtos];
+        let dtos = dtos.map(|dtos| usize::try_from(dtos).unwrap_or(0));
+        self.reserved.raise_to(self.adapter(), dtos.iter().sum())
     }
 
     fn adapter(&self) -> &Adapter {
@@ -189,7 +202,7 @@ impl Ep {
     }
 
     /// Posts a DTO. A [`Completion`](crate::Completion) event returns its buffer; a refusal returns
-    /// it at once.
+    /// it at once. Context: any.
     pub fn post(&self, dto: Dto) -> Result<(), Refused> {
         if let Err(error) = dto.check_zone(&self.pz) {
             return Err(Refused::new(error, dto));
@@ -198,7 +211,7 @@ impl Ep {
     }
 
     /// Posts DTOs in their order, up to the first that is refused, which stays in the list with
-    /// those that follow it: `kdapl_ep_post_list`.
+    /// those that follow it: `kdapl_ep_post_list`. Context: any.
     pub fn post_list(&self, dtos: &mut KVec<Dto>) -> Result {
         post::post_list(self.adapter(), self.handle, dtos)
     }
@@ -216,20 +229,35 @@ impl Ep {
     /// Prepares a disconnected Endpoint for the next connection: `dat_ep_reset`.
     pub fn reset(&self) -> Result {
         // SAFETY: The call has no pointers.
-        to_result(unsafe { bindings::dat_ep_reset(self.handle.raw()) })
+        to_result(unsafe { bindings::dat_ep_reset(self.handle.raw()) })?;
+        self.connection_is_over();
+        Ok(())
+    }
+
+    /// Makes up for receives that the end of the connection has lost.
+    fn connection_is_over(&self) {
+        if let Some(srq) = &self.srq {
+            // After a failure the next end of a connection reserves for this one, too.
+            let _ = srq.replace_lost();
+        }
     }
 
     /// Frees the Endpoint before it is dropped: ends the connection, and drops the memory that its
     /// outstanding DTOs own. Later calls are refused. Events that are queued are delivered, without
-    /// buffers. Has no effect while an RSP has reserved the Endpoint, or its request is not
-    /// answered.
-    pub fn free(&self) {
+    /// buffers.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE while an RSP has reserved the Endpoint, or its request is not answered: it
+    /// stays, with its memory, until its drop or the close of the adapter. INVALID_HANDLE if it was
+    /// freed before, or the adapter is closed.
+    pub fn free(&self) -> Result {
         // SAFETY: The call has no pointers.
-        let freed = unsafe { bindings::dat_ep_free(self.handle.raw()) };
-        // On an error the close of the adapter frees both.
-        if freed == bindings::DAT_SUCCESS {
-            self.adapter().drop_posted(self.handle);
-        }
+        to_result(unsafe { bindings::dat_ep_free(self.handle.raw()) })?;
+        self.adapter().drop_posted(self.handle);
+        self.reserved.release(self.adapter());
+        self.connection_is_over();
+        Ok(())
     }
 
     /// Copies the private data of the peer's accept or reject, and returns how many bytes it has
@@ -250,7 +278,8 @@ impl Ep {
 
 impl Drop for Ep {
     fn drop(&mut self) {
-        self.free();
+        // On an error the close of the adapter frees the Endpoint and its memory, or has done so.
+        let _ = self.free();
     }
 }
 

@@ -16,11 +16,17 @@ use crate::{
     },
     event::Event,
     handler::{
+        AtomicHandler,
         Handler,
         ParallelHandler,
         Upcalls, //
     },
-    ia::count, //
+    ia::count,
+    reserved::{
+        Reserved,
+        BATCH,
+        TAKERS, //
+    }, //
 };
 use kernel::{
     ffi::c_void,
@@ -49,6 +55,10 @@ impl Streams {
     pub const RMR_BIND: Self = Self(bindings::DAT_EVD_RMR_BIND_FLAG);
     /// Software events.
     pub const SOFTWARE: Self = Self(bindings::DAT_EVD_SOFTWARE_FLAG);
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
 }
 
 impl core::ops::BitOr for Streams {
@@ -63,29 +73,45 @@ impl core::ops::BitOr for Streams {
 struct Dispatcher {
     adapter: Arc<Adapter>,
     handle: Handle,
-    /// The adapter frees it.
-    is_async: bool,
+    kind: Kind,
     has_handler: Atomic<bool>,
+    reserved: Reserved,
+}
+
+/// Kind of an Event Dispatcher.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It waits, or has upcalls in threads.
+    Threads,
+    /// It has upcalls in soft interrupts.
+    SoftInterrupts,
+    /// It belongs to the adapter, which frees it.
+    OfAdapter,
 }
 
 impl Dispatcher {
-    fn free(&self) {
-        if self.is_async {
-            return;
-        }
+    fn free(&self) -> Result {
         // SAFETY: The call has no pointers.
-        let ret = unsafe { bindings::dat_evd_free(self.handle.raw()) };
-        // On an error the adapter keeps the handler until it is closed. That is so in an upcall of
-        // this EVD, which is in progress.
-        if ret == bindings::DAT_SUCCESS {
-            self.adapter.drop_handler(self.handle);
-        }
+        to_result(unsafe { bindings::dat_evd_free(self.handle.raw()) })?;
+        self.adapter.drop_handler(self.handle);
+        self.reserved.release(&self.adapter);
+        Ok(())
+    }
+
+    /// Reserves slots for the DTOs whose events may be queued.
+    fn reserve(&self, qlen: u32) -> Result {
+        let number = (qlen as usize).saturating_add(BATCH + TAKERS);
+        self.reserved.raise_to(&self.adapter, number)
     }
 }
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        self.free();
+        if self.kind != Kind::OfAdapter {
+            // On an error the adapter keeps the handler until it is closed. That is so in an upcall
+            // of this EVD, which is in progress.
+            let _ = self.free();
+        }
     }
 }
 
@@ -118,21 +144,63 @@ impl Evd {
                 evd,
             )
         })?;
-        Self::wrap(adapter, handle, false)
+        Self::wrap(adapter, handle, Kind::Threads, streams)
+    }
+
+    pub(crate) fn new_bh(
+        adapter: &Arc<Adapter>,
+        streams: Streams,
+        qlen: u32,
+        budget: u32,
+    ) -> Result<Self> {
+        if streams.has(Streams::CR) {
+            return Err(Error::new(bindings::DAT_INVALID_PARAMETER, 0));
+        }
+        // SAFETY: As above.
+        let handle = Handle::made(|evd| unsafe {
+            bindings::kdapl_evd_create_bh(
+                adapter.ia.raw(),
+                count(qlen),
+                bindings::DAT_UPCALL_DISABLE as i32,
+                core::ptr::null(),
+                count(budget),
+                streams.0,
+                evd,
+            )
+        })?;
+        Self::wrap(adapter, handle, Kind::SoftInterrupts, streams)
     }
 
     pub(crate) fn of_adapter(adapter: &Arc<Adapter>, handle: Handle) -> Result<Self> {
-        Self::wrap(adapter, handle, true)
+        Self::wrap(adapter, handle, Kind::OfAdapter, Streams(0))
     }
 
-    fn wrap(adapter: &Arc<Adapter>, handle: Handle, is_async: bool) -> Result<Self> {
+    fn wrap(adapter: &Arc<Adapter>, handle: Handle, kind: Kind, streams: Streams) -> Result<Self> {
         let dispatcher = Dispatcher {
             adapter: adapter.clone(),
             handle,
-            is_async,
+            kind,
             has_handler: Atomic::new(false),
+            reserved: Reserved::none(),
         };
-        Ok(Self(Arc::new(dispatcher, GFP_KERNEL)?))
+        let evd = Self(Arc::new(dispatcher, GFP_KERNEL)?);
+        if streams.has(Streams::DTO) {
+            evd.reserve()?;
+        }
+        Ok(evd)
+    }
+
+    /// Reserves slots for all events that may be queued.
+    fn reserve(&self) -> Result {
+        self.0.reserve(self.qlen()?)
+    }
+
+    /// Reserves slots after a change of the length, if the EVD has some.
+    pub(crate) fn reserve_again(&self) -> Result {
+        if self.0.reserved.is_none() {
+            return Ok(());
+        }
+        self.reserve()
     }
 
     pub(crate) fn handle(&self) -> Handle {
@@ -168,7 +236,8 @@ impl Evd {
         Ok(Event::new(&self.0.adapter, &event))
     }
 
-    /// Takes the oldest event, or returns QUEUE_EMPTY: `dat_evd_dequeue`.
+    /// Takes the oldest event, or returns QUEUE_EMPTY: `dat_evd_dequeue`. Context: process,
+    /// or any for an EVD of [`Ia::create_bh_evd`](crate::Ia::create_bh_evd).
     pub fn dequeue(&self) -> Result<Event> {
         let mut event = bindings::DAT_EVENT::default();
         // SAFETY: `event` is valid for writes.
@@ -176,7 +245,7 @@ impl Evd {
         Ok(Event::new(&self.0.adapter, &event))
     }
 
-    /// Queues a software event, which carries a number: `dat_evd_post_se`.
+    /// Queues a software event, which carries a number: `dat_evd_post_se`. Context: any.
     pub fn post(&self, number: u64) -> Result {
         let mut event = bindings::DAT_EVENT {
             event_number: bindings::DAT_SOFTWARE_EVENT,
@@ -194,9 +263,20 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE (EVD in use) if it has a handler.
+    /// INVALID_STATE (EVD in use) if it has a handler. INVALID_PARAMETER if it makes upcalls in
+    /// soft interrupts.
     pub fn set_handler(&self, handler: impl Handler) -> Result {
-        self.enable(Upcalls::exclusive(handler))
+        self.enable(Upcalls::exclusive(handler), Kind::Threads)
+    }
+
+    /// As [`Self::set_handler`], for an EVD of [`Ia::create_bh_evd`](crate::Ia::create_bh_evd).
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE (EVD in use) if it has a handler. INVALID_PARAMETER if it makes upcalls in
+    /// threads.
+    pub fn set_atomic_handler(&self, handler: impl AtomicHandler) -> Result {
+        self.enable(Upcalls::atomic(handler), Kind::SoftInterrupts)
     }
 
     /// As [`Self::set_handler`], with several events at a time.
@@ -205,19 +285,27 @@ impl Evd {
     ///
     /// As of [`Self::set_handler`].
     pub fn set_parallel_handler(&self, handler: impl ParallelHandler) -> Result {
-        self.enable(Upcalls::parallel(handler))
+        self.enable(Upcalls::parallel(handler), Kind::Threads)
     }
 
     /// Frees the dispatcher before its last clone is dropped, and drops its handler. Waits for the
     /// upcall in progress. It ends a handler that keeps Endpoints of this dispatcher, although
-    /// these keep the dispatcher. Endpoints that use it are freed before. Has no effect in one of
-    /// its own upcalls, while a thread waits, while a service point reports here, and on the
-    /// dispatcher of an adapter.
-    pub fn free(&self) {
-        self.0.free();
+    /// these keep the dispatcher. Endpoints that use it are freed before.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE in one of its own upcalls and in an interrupt, while a thread waits, while an
+    /// Endpoint or a service point reports here, and for the dispatcher of an adapter: it stays,
+    /// with its handler, until its last clone is dropped or the adapter closed. INVALID_HANDLE if
+    /// it was freed before, or the adapter is closed.
+    pub fn free(&self) -> Result {
+        self.0.free()
     }
 
-    fn enable<H: Send + 'static>(&self, upcalls: Upcalls<H>) -> Result {
+    fn enable<H: Send + 'static>(&self, upcalls: Upcalls<H>, kind: Kind) -> Result {
+        if (self.0.kind == Kind::SoftInterrupts) != (kind == Kind::SoftInterrupts) {
+            return Err(Error::new(bindings::DAT_INVALID_PARAMETER, 0));
+        }
         if self.0.has_handler.xchg(true, Full) {
             let in_use = bindings::DAT_INVALID_STATE_EVD_IN_USE;
             return Err(Error::new(bindings::DAT_INVALID_STATE, in_use));

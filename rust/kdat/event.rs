@@ -12,9 +12,11 @@ use crate::{
     fmr::Ended,
     memory::Buffer,
     service::Cr,
+    shared::Part,
     transfer::Memory, //
 };
 use kernel::prelude::*;
+
 /// Kind of a data transfer operation (DTO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -66,6 +68,9 @@ pub struct Completion {
     pub buffer: Option<Buffer>,
     /// Buffers that [`Dto::with`](crate::Dto::with) has added.
     pub more: KVec<Buffer>,
+    /// Parts that [`Dto::write_parts`](crate::Dto::write_parts) or
+    /// [`Dto::read_parts`](crate::Dto::read_parts) has.
+    pub parts: KVec<Part>,
     /// Memory that the DTO has carried, on the same conditions as `buffer`.
     pub memory: Option<KBox<dyn Memory>>,
     /// RMR context that the message of a receive has invalidated, or 0.
@@ -92,7 +97,7 @@ impl Completion {
         let data = unsafe { &event.event_data.dto_completion_event_data };
         // SAFETY: The cookie is a number.
         let cookie = unsafe { data.user_cookie.as_64 };
-        let posted = adapter.slots.lock().take(cookie).unwrap_or_default();
+        let posted = adapter.slots.take(cookie).unwrap_or_default();
         let operation = Operation::new(data.operation);
         Self {
             ep: EpId::from_raw(data.ep_handle),
@@ -102,6 +107,7 @@ impl Completion {
             operation,
             buffer: posted.buffer,
             more: posted.more,
+            parts: posted.parts,
             memory: posted.memory,
             invalidated: data.rmr_context,
             immediate: immediate(event, operation),

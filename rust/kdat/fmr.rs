@@ -127,7 +127,7 @@ impl<M: Scattered> Fmr<M> {
     /// Endpoint. The LMR has a registration until [`Self::ended`] returns the memory.
     ///
     /// Only a request that fails has an event, of the operation
-    /// [`Operation::Register`](crate::Operation::Register).
+    /// [`Operation::Register`](crate::Operation::Register). Context: any.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl<M: Scattered> Fmr<M> {
 
     /// As [`Self::register`], but the device reports a success with the next request of the
     /// Endpoint only, which costs it less. The caller posts one right away. The LMR can be
-    /// registered again after that request has completed.
+    /// registered again after that request has completed. Context: any.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl<M: Scattered> Fmr<M> {
 
     /// Ends the registration by a request on the queue of a connected Endpoint:
     /// `dat_lmr_invalidate`. Its event has the operation
-    /// [`Operation::Invalidate`](crate::Operation::Invalidate) and this `context`.
+    /// [`Operation::Invalidate`](crate::Operation::Invalidate) and this `context`. Context: any.
     pub fn invalidate(&self, ep: &Ep, context: u64) -> Result {
         let adapter = &self.pz.0.adapter;
         let posted = Posted {
@@ -191,18 +191,14 @@ impl<M: Scattered> Fmr<M> {
             context,
             ..Posted::default()
         };
-        let as_64 = adapter
-            .slots
-            .lock()
-            .insert(posted)
-            .map_err(|(error, _)| error)?;
+        let as_64 = adapter.slots.insert(posted).map_err(|(error, _)| error)?;
         // SAFETY: The call has no pointers.
         let ret = unsafe {
             let cookie = bindings::DAT_CONTEXT { as_64 };
             let flags = bindings::DAT_COMPLETION_DEFAULT_FLAG;
             bindings::dat_lmr_invalidate(self.lmr.raw(), ep.handle().raw(), cookie, flags)
         };
-        to_result(ret).inspect_err(|_| drop(adapter.slots.lock().take(as_64)))
+        to_result(ret).inspect_err(|_| drop(adapter.slots.take(as_64)))
     }
 
     /// Returns the memory if this completion says that the registration has ended: that of the

@@ -39,6 +39,27 @@ impl<F: FnMut(Event) + Send + 'static> Handler for F {
     }
 }
 
+/// Takes the events of an EVD in a soft interrupt, one after the other, in their order. The crate
+/// has no closures for it, so that a consumer has to say that a type is made for this context.
+///
+/// Context: soft interrupt. It must not sleep. It may:
+///
+/// - post: [`Ep::post`](crate::Ep::post), [`Ep::post_list`](crate::Ep::post_list),
+///   [`Srq::post`](crate::Srq::post), [`Evd::post`](crate::Evd::post)
+/// - register and invalidate by requests: all calls of an [`Fmr`](crate::Fmr), but its drop
+/// - dequeue from other EVDs of this kind
+/// - change the bytes of buffers, and make DTOs of them, but not with
+///   [`Dto::with`](crate::Dto::with), which allocates
+///
+/// It must not drop objects of the crate, nor the last [`Buffer`](crate::Buffer) or
+/// [`Part`](crate::Part) of a region, nor memory of a DTO: their drops sleep. So a buffer that it
+/// does not post again has to be kept for a thread. Spinlocks that it takes are taken elsewhere
+/// with soft interrupts off.
+pub trait AtomicHandler: Send + 'static {
+    /// Takes one event.
+    fn handle(&mut self, event: Event);
+}
+
 /// Takes the events of an EVD, several at a time. Context: as of [`Handler`].
 pub trait ParallelHandler: Send + Sync + 'static {
     /// Takes one event. Up to 16 threads are in this method at a time.
@@ -119,6 +140,25 @@ unsafe extern "C" fn exclusive<H: Handler>(
     }
 }
 
+/// Upcall of an atomic handler.
+///
+/// # Safety
+///
+/// As of [`exclusive`].
+unsafe extern "C" fn atomic<H: AtomicHandler>(
+    data: *mut c_void,
+    event: *const bindings::DAT_EVENT,
+    _more: i32,
+) {
+    // SAFETY: By the safety requirement.
+    let cell = unsafe { &*data.cast::<Cell<H>>() };
+    // SAFETY: By the safety requirement.
+    if let Some(event) = unsafe { event_of(&cell.adapter, event) } {
+        // SAFETY: Only upcalls borrow the handler, and there is one at a time.
+        unsafe { &mut *cell.handler.get() }.handle(event);
+    }
+}
+
 /// Upcall of a parallel handler.
 ///
 /// # Safety
@@ -155,6 +195,16 @@ impl<H: Handler> Upcalls<H> {
     }
 }
 
+impl<H: AtomicHandler> Upcalls<H> {
+    pub(crate) fn atomic(handler: H) -> Self {
+        Self {
+            handler,
+            function: atomic::<H>,
+            policy: bindings::DAT_UPCALL_SINGLE_INSTANCE,
+        }
+    }
+}
+
 impl<H: ParallelHandler> Upcalls<H> {
     pub(crate) fn parallel(handler: H) -> Self {
         Self {
@@ -186,8 +236,8 @@ impl<H: Send + 'static> Upcalls<H> {
             upcall_func: Some(self.function),
         };
         // SAFETY: The upcall is valid until the adapter drops the handler, which is after the EVD
-        // was freed or the adapter closed. `exclusive` is called one at a time by its policy, the
-        // only one that the EVD ever has.
+        // was freed or the adapter closed. `exclusive` and `atomic` are called one at a time by
+        // their policy, the only one that the EVD ever has.
         let enabled = to_result(unsafe {
             bindings::dat_evd_modify_upcall(
                 evd.raw(),

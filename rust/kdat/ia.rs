@@ -177,6 +177,18 @@ impl Ia {
         Evd::new(&self.adapter, streams, qlen)
     }
 
+    /// Creates an Event Dispatcher whose handler is called in soft interrupts:
+    /// `kdapl_evd_create_bh`. After `budget` events, 1 to 64, other dispatchers have their turn.
+    /// [`Evd::set_atomic_handler`] gives it a handler; without one its events are dequeued.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER for an invalid budget, and for [`Streams::CR`]: only a thread can answer
+    /// or reject a request.
+    pub fn create_bh_evd(&self, streams: Streams, qlen: u32, budget: u32) -> Result<Evd> {
+        Evd::new_bh(&self.adapter, streams, qlen, budget)
+    }
+
     /// Listens for connection requests: `dat_psp_create`. `evd` needs [`Streams::CR`].
     pub fn listen(&self, conn_qual: u64, evd: &Evd) -> Result<Psp> {
         Psp::new(&self.adapter, conn_qual, evd, Origin::Network)

@@ -21,16 +21,29 @@
 //! ```
 //!
 //! An object frees its DAT object when it is dropped, and keeps those that it needs. Any thread may
-//! use any object. All calls and all drops may sleep.
+//! use any object.
+//!
+//! # Context
+//!
+//! A call whose documentation says "Context: any" may be made in any context: in an interrupt, by
+//! the holder of a spinlock, by an RCU reader. It takes no lock, and no memory of the crate's own.
+//! These are the posts ([`Ep::post`], [`Ep::post_list`], [`Srq::post`], [`Evd::post`]), the calls
+//! of [`Fmr`], and [`Evd::dequeue`] of an EVD with upcalls in soft interrupts. All that makes a
+//! [`Dto`] or looks at an [`Event`] may also be called there, except [`Dto::with`]. A caller that
+//! may not sleep is refused what would have to wait (docs/kernel-api.md, Rules).
+//!
+//! All other calls may sleep. So may the drop of any object, also that of the last [`Buffer`] or
+//! [`Part`] of a region, which frees the memory. Other buffers and parts may be dropped anywhere.
 //!
 //! # Why no consumer needs `unsafe`
 //!
 //! - **Handles** are numbers that kDAPL checks, so that a stale one is an error and no more.
 //! - **Memory of DTOs**: a post takes its [`Buffer`] by value, so that the consumer has no
 //!   reference to the bytes while the device may access them. The buffer waits in the adapter's
-//!   table (`slots.rs`) for the event of its DTO, which returns it. Each event is delivered once.
-//!   Without an event it stays there until the Endpoint was freed or the adapter closed, after
-//!   which no device accesses it. A region is freed after its last buffer.
+//!   table (`slots.rs`), in which its Endpoint has reserved a place. The event of its DTO, which is
+//!   delivered once, returns it. Without an event it stays there until the Endpoint was freed or
+//!   the adapter closed, after which no device accesses it. A region is freed after its last
+//!   buffer.
 //! - **Memory of the consumer's own**, as a scatterlist of the block layer: a DTO takes a value
 //!   that owns it ([`Memory`]), as it takes a buffer. The trait is unsafe to implement: here the
 //!   consumer promises what the crate cannot see.
@@ -50,6 +63,7 @@
 
 mod adapter;
 mod address;
+mod batch;
 mod cno;
 mod dto;
 mod ep;
@@ -57,6 +71,7 @@ mod error;
 mod evd;
 mod event;
 mod fmr;
+mod free_list;
 mod handler;
 mod ia;
 mod memory;
@@ -64,6 +79,7 @@ mod points;
 mod post;
 mod pz;
 mod query;
+mod reserved;
 mod rmr;
 mod service;
 mod shared;
@@ -108,6 +124,7 @@ pub use self::{
         Scattered, //
     },
     handler::{
+        AtomicHandler,
         Handler,
         ParallelHandler, //
     },

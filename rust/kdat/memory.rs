@@ -208,8 +208,8 @@ impl DerefMut for Buffer {
 }
 
 impl Buffer {
-    /// Sets the number of bytes that a DTO uses.
-    pub(crate) fn using(mut self, length: usize) -> Self {
+    /// Sets the number of bytes that a DTO uses, for [`Dto::with_all`](crate::Dto::with_all).
+    pub fn using(mut self, length: usize) -> Self {
         self.used = length;
         self
     }

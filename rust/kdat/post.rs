@@ -7,17 +7,16 @@ use crate::{
         Adapter,
         Handle, //
     },
+    batch::Batch,
     bindings,
-    dto::{
-        Dto,
-        Segments, //
-    },
+    dto::Dto,
     error::{
         to_result,
         Error,
         Result, //
     },
     memory::Buffer,
+    shared::Part,
     slots::Posted,
     transfer::{
         self,
@@ -34,6 +33,8 @@ pub struct Refused {
     pub buffer: Option<Buffer>,
     /// Buffers that [`Dto::with`] has added.
     pub more: KVec<Buffer>,
+    /// Parts of memory that this side shares with its peers.
+    pub parts: KVec<Part>,
     /// Memory that [`Dto::carrying`] or [`Dto::read_memory`] has. `None` if a part of its transfer
     /// was posted: it is dropped with the Endpoint then.
     pub memory: Option<KBox<dyn Memory>>,
@@ -45,6 +46,7 @@ impl Refused {
             error,
             buffer: dto.buffer,
             more: dto.more,
+            parts: dto.parts,
             memory: dto.memory,
         }
     }
@@ -77,7 +79,7 @@ pub(crate) fn hand_over(
         context: dto.context,
         ..Posted::default()
     };
-    let inserted = adapter.slots.lock().insert(posted);
+    let inserted = adapter.slots.insert(posted);
     match inserted {
         Ok(as_64) => Ok(bindings::DAT_DTO_COOKIE { as_64 }),
         Err((error, posted)) => {
@@ -90,7 +92,7 @@ pub(crate) fn hand_over(
 /// Takes the buffers of a refused DTO back. After a close of the adapter there are none.
 pub(crate) fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
     // SAFETY: The cookie is a number.
-    let posted = adapter.slots.lock().take(unsafe { cookie.as_64 });
+    let posted = adapter.slots.take(unsafe { cookie.as_64 });
     give_back(dto, posted.unwrap_or_default());
 }
 
@@ -143,20 +145,17 @@ pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refuse
     })
 }
 
-/// Converts DTOs to their C form, and gives their buffers to the adapter's table. Stops at the
-/// first error; the remaining DTOs keep their buffers.
-fn prepare(
-    adapter: &Adapter,
-    ep: Handle,
-    dtos: &mut [Dto],
-    segments: &[Segments],
-    list: &mut KVec<bindings::DAT_LIST_DTO>,
-) -> Result {
-    for (dto, segments) in dtos.iter_mut().zip(segments) {
-        let mut raw = dto.raw(segments);
-        list.reserve(1, GFP_KERNEL)?;
+/// Converts DTOs to their C form, as many as there is room for, and gives their buffers to the
+/// adapter's table. Stops at the first error; the remaining DTOs keep their buffers.
+fn prepare(adapter: &Adapter, ep: Handle, dtos: &mut [Dto], batch: &mut Batch) -> Result {
+    for dto in dtos {
+        let segments = dto.segments()?;
+        if !batch.has_room(segments.number) {
+            break;
+        }
+        let mut raw = dto.raw(&segments);
         raw.cookie = hand_over(adapter, ep, dto)?;
-        list.push(raw, GFP_KERNEL)?;
+        batch.push(raw, segments.as_slice());
     }
     Ok(())
 }
@@ -164,32 +163,25 @@ fn prepare(
 /// Posts DTOs to an Endpoint, in their order, up to the first that is refused. Those that were
 /// posted are taken out of `dtos`. A transfer of memory is LENGTH_ERROR here: post it alone.
 pub(crate) fn post_list(adapter: &Adapter, ep: Handle, dtos: &mut KVec<Dto>) -> Result {
-    let mut segments = KVec::with_capacity(dtos.len(), GFP_KERNEL)?;
-    for dto in dtos.iter() {
-        if dto.transfer.is_some() {
-            return Err(Error::new(bindings::DAT_LENGTH_ERROR, 0));
-        }
-        segments.push(dto.segments()?, GFP_KERNEL)?;
+    if dtos.iter().any(|dto| dto.transfer.is_some()) {
+        return Err(Error::new(bindings::DAT_LENGTH_ERROR, 0));
     }
-    let mut list = KVec::with_capacity(dtos.len(), GFP_KERNEL)?;
-    let prepared = prepare(adapter, ep, dtos, &segments, &mut list);
-    let mut posted = 0;
-    let outcome = prepared.and_then(|()| {
-        let count = i32::try_from(list.len()).unwrap_or(i32::MAX);
-        // SAFETY: The list and its segments are valid for reads during the call. The memory belongs
-        // to the table, as in `post`.
-        to_result(unsafe {
-            bindings::kdapl_ep_post_list(ep.raw(), count, list.as_ptr(), &raw mut posted)
-        })
-    });
-    let posted = usize::try_from(posted).unwrap_or(0);
-    for (dto, raw) in dtos.iter_mut().zip(&list).skip(posted) {
-        take_back(adapter, dto, raw.cookie);
+    let (mut done, mut outcome) = (0, Ok(()));
+    while outcome.is_ok() && done < dtos.len() {
+        let left = dtos.get_mut(done..).unwrap_or_default();
+        let mut batch = Batch::default();
+        let prepared = prepare(adapter, ep, left, &mut batch);
+        let (posted, refused) = batch.post(ep);
+        for (dto, raw) in left.iter_mut().zip(batch.dtos()).skip(posted) {
+            take_back(adapter, dto, raw.cookie);
+        }
+        done += posted;
+        outcome = refused.and(prepared);
     }
     let mut number = 0;
     dtos.retain(|_| {
         number += 1;
-        number > posted
+        number > done
     });
     outcome
 }

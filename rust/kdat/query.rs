@@ -123,6 +123,15 @@ impl Evd {
     /// Changes the number of events that the queue holds, and keeps those in it:
     /// `dat_evd_resize`.
     pub fn resize(&self, qlen: u32) -> Result {
+        let before = self.qlen()?;
+        self.set_qlen(qlen)?;
+        self.reserve_again().inspect_err(|_| {
+            // The caller gets the first error.
+            let _ = self.set_qlen(before);
+        })
+    }
+
+    fn set_qlen(&self, qlen: u32) -> Result {
         let qlen = crate::ia::count(qlen);
         // SAFETY: The call has no pointers.
         to_result(unsafe { bindings::dat_evd_resize(self.handle().raw(), qlen) })

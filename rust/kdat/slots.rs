@@ -6,19 +6,57 @@
 //! free of an Endpoint or the close of the adapter, finds another generation there. So slots are
 //! kept until the adapter is dropped: a post that is refused after the close has none of the
 //! cookies that a thread may have dequeued before.
+//!
+//! Posts and events may be in any context, also in interrupts. So they take no lock and allocate
+//! nothing: objects reserve slots when they are created (`reserved.rs`). A slot belongs to one
+//! context at a time:
+//!
+//! ```text
+//!   free list --pop--> insert() --set FULL--> a DTO --clear FULL--> take() --push--> free list
+//! ```
 
 use crate::{
     adapter::Handle,
     error::Result,
+    free_list::{
+        self,
+        FreeList,
+        Word, //
+    },
     memory::Buffer,
     shared::Part,
     transfer::Memory, //
 };
-use kernel::prelude::*;
+use core::cell::UnsafeCell;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed,
+            Release, //
+        },
+        SetOnce, //
+    }, //
+};
 
 /// Bits of the cookie that are the index of the slot. The others are the generation, so that the
 /// same cookie comes again after 2^40 DTOs in one slot.
-const INDEX_BITS: u32 = 24;
+const INDEX_BITS: u32 = free_list::BITS;
+
+/// Generations, from 0 on.
+const LAST_GENERATION: u64 = u64::MAX >> INDEX_BITS;
+
+/// Slots of the first chunk. Each of the others is twice as long as the one before.
+const FIRST: usize = 64;
+
+/// Number of chunks. Their slots have indices below [`free_list::NONE`].
+const CHUNKS: usize = 18;
+
+/// Bit of a slot's state: it has a DTO. The bits above are the generation.
+const FULL: u64 = 1;
 
 /// Memory that a post has given to the device.
 #[derive(Default)]
@@ -38,83 +76,133 @@ pub(crate) struct Posted {
     pub(crate) context: u64,
 }
 
+/// Slot of one DTO.
+///
+/// # Invariants
+///
+/// `posted` is accessed by one context at a time: the one that took the slot from the free list,
+/// until it sets [`FULL`]; then the one that clears that bit, until it returns the slot to the
+/// list.
 struct Slot {
-    generation: u64,
-    posted: Option<Posted>,
-    next_free: Option<u32>,
+    state: Atomic<u64>,
+    /// Owner of the DTO, which is valid while the state does not change.
+    owner: Atomic<usize>,
+    next_free: Atomic<u32>,
+    posted: UnsafeCell<Option<Posted>>,
+}
+
+// SAFETY: By the type invariant one context at a time accesses `posted`, which may be sent.
+unsafe impl Sync for Slot {}
+
+impl Word for Atomic<u64> {
+    fn load_acquire(&self) -> u64 {
+        self.load(Acquire)
+    }
+
+    fn exchange(&self, old: u64, new: u64) -> bool {
+        self.cmpxchg(old, new, Full).is_ok()
+    }
 }
 
 /// Slots of an adapter.
 pub(crate) struct Slots {
-    slots: KVVec<Slot>,
-    free: Option<u32>,
+    chunks: [SetOnce<KVVec<Slot>>; CHUNKS],
+    free: FreeList<Atomic<u64>>,
+}
+
+/// Returns the first index of a chunk.
+fn start(chunk: usize) -> usize {
+    FIRST * ((1 << chunk) - 1)
 }
 
 impl Slots {
     pub(crate) fn new() -> Self {
         Self {
-            slots: KVVec::new(),
-            free: None,
+            chunks: [const { SetOnce::new() }; CHUNKS],
+            free: FreeList::new(Atomic::new(FreeList::<Atomic<u64>>::EMPTY)),
         }
     }
 
-    /// Returns the index of a free slot, which stays in the list of free slots.
-    fn free_index(&mut self) -> Result<u32> {
-        if let Some(index) = self.free {
-            return Ok(index);
+    /// Adds the chunk after the first `chunks`, and returns its length. Context: process; sleeps.
+    /// One thread at a time.
+    pub(crate) fn grow(&self, chunks: usize) -> Result<usize> {
+        let place = self.chunks.get(chunks).ok_or(crate::Error::MEMORY)?;
+        let (first, length) = (start(chunks) as u32, FIRST << chunks);
+        let mut chunk = KVVec::with_capacity(length, GFP_KERNEL)?;
+        for index in 0..length as u32 {
+            let slot = Slot {
+                state: Atomic::new(0),
+                owner: Atomic::new(0),
+                next_free: Atomic::new(first + index + 1),
+                posted: UnsafeCell::new(None),
+            };
+            chunk.push(slot, GFP_KERNEL)?;
         }
-        let too_many = crate::Error::MEMORY;
-        let index = u32::try_from(self.slots.len()).map_err(|_| too_many)?;
-        if index >> INDEX_BITS != 0 {
-            return Err(too_many);
-        }
-        let slot = Slot {
-            generation: 0,
-            posted: None,
-            next_free: None,
-        };
-        self.slots.push(slot, GFP_KERNEL)?;
-        self.free = Some(index);
-        Ok(index)
+        place.populate(chunk);
+        let last = place.as_ref().and_then(|chunk| chunk.last());
+        let last = last.ok_or(crate::Error::MEMORY)?;
+        self.free
+            .push(first, |next| last.next_free.store(next, Relaxed));
+        Ok(length)
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        let chunk = (index as usize / FIRST + 1).ilog2() as usize;
+        let slots = self.chunks.get(chunk)?.as_ref()?;
+        slots.get(index as usize - start(chunk))
     }
 
     /// Stores what is to be posted, and returns the cookie. On an error it is returned.
-    pub(crate) fn insert(&mut self, posted: Posted) -> Result<u64, (crate::Error, Posted)> {
-        let index = match self.free_index() {
-            Ok(index) => index,
-            Err(error) => return Err((error, posted)),
-        };
-        let Some(slot) = self.slots.get_mut(index as usize) else {
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) if no slot is free.
+    pub(crate) fn insert(&self, posted: Posted) -> Result<u64, (crate::Error, Posted)> {
+        let link = |index| Some(self.slot(index)?.next_free.load(Relaxed));
+        let popped = self.free.pop(link);
+        let Some((index, slot)) = popped.and_then(|index| Some((index, self.slot(index)?))) else {
             return Err((crate::Error::MEMORY, posted));
         };
-        self.free = slot.next_free.take();
-        slot.posted = Some(posted);
-        Ok(slot.generation << INDEX_BITS | u64::from(index))
+        slot.owner.store(posted.owner.raw().addr(), Relaxed);
+        // SAFETY: By the type invariant: the slot was taken from the free list.
+        unsafe { *slot.posted.get() = Some(posted) };
+        let state = slot.state.load(Relaxed);
+        slot.state.store(state | FULL, Release);
+        Ok(cookie(state, index))
     }
 
     /// Takes what was posted with a cookie. Returns `None` if it was taken before.
-    pub(crate) fn take(&mut self, cookie: u64) -> Option<Posted> {
-        let index = (cookie & ((1 << INDEX_BITS) - 1)) as u32;
-        let slot = self.slots.get_mut(index as usize)?;
-        if slot.generation != cookie >> INDEX_BITS {
-            return None;
-        }
-        let posted = slot.posted.take()?;
-        slot.generation = (slot.generation + 1) & (u64::MAX >> INDEX_BITS);
-        slot.next_free = self.free.replace(index);
-        Some(posted)
+    pub(crate) fn take(&self, cookie: u64) -> Option<Posted> {
+        let index = cookie as u32 & free_list::NONE;
+        let slot = self.slot(index)?;
+        let generation = cookie >> INDEX_BITS;
+        let next = (generation + 1) & LAST_GENERATION;
+        let cleared = slot.state.cmpxchg(generation << 1 | FULL, next << 1, Full);
+        cleared.ok()?;
+        // SAFETY: By the type invariant: this context has cleared `FULL`.
+        let posted = unsafe { (*slot.posted.get()).take() };
+        let link = |next| slot.next_free.store(next, Relaxed);
+        self.free.push(index, link);
+        posted
     }
 
-    /// Takes the next DTO that the Endpoint or Shared Receive Queue `owner` has posted, or anyone
-    /// for `None`, at or after the slot `index`. Advances `index`.
-    pub(crate) fn take_of(&mut self, owner: Option<Handle>, index: &mut usize) -> Option<Posted> {
-        let is_its = |slot: &Slot| {
-            let mut posted = slot.posted.iter();
-            posted.any(|posted| owner.is_none_or(|owner| posted.owner == owner))
-        };
-        let found = self.slots.iter().skip(*index).position(is_its)?;
-        *index += found;
-        let generation = self.slots.get(*index)?.generation;
-        self.take(generation << INDEX_BITS | *index as u64)
+    /// Returns the cookie of the next DTO that the Endpoint or Shared Receive Queue `owner` has
+    /// posted, or anyone for `None`, at or after the slot `index`. Advances `index` beyond it.
+    pub(crate) fn next_of(&self, owner: Option<Handle>, index: &mut u32) -> Option<u64> {
+        while let Some(slot) = self.slot(*index) {
+            let this = *index;
+            *index += 1;
+            let state = slot.state.load(Acquire);
+            let is_its = owner.is_none_or(|owner| owner.raw().addr() == slot.owner.load(Relaxed));
+            if state & FULL != 0 && is_its {
+                return Some(cookie(state, this));
+            }
+        }
+        None
     }
+}
+
+/// Returns the cookie of a slot in a state.
+fn cookie(state: u64, index: u32) -> u64 {
+    state >> 1 << INDEX_BITS | u64::from(index)
 }

@@ -12,10 +12,12 @@ use crate::{
         Adapter,
         Handle, //
     },
+    batch::Batch,
     bindings,
     dto::{
         Dto,
-        Remote, //
+        Remote,
+        Segments, //
     },
     error::{
         to_result,
@@ -42,9 +44,6 @@ use kernel::{
 
 /// Largest number of DTOs of a transfer: 1 MiB, if each has one page.
 const MAX_PIECES: usize = 256;
-
-/// Number of DTOs that one call posts.
-const CHAIN: usize = 8;
 
 /// Cookie of a request that has no slot.
 const NO_SLOT: u64 = u64::MAX;
@@ -231,88 +230,64 @@ impl Requests {
     }
 }
 
-/// DTOs that are posted by one call.
-#[derive(Default)]
-struct Batch {
-    list: [bindings::DAT_LIST_DTO; CHAIN],
-    local: [bindings::DAT_LMR_TRIPLET; CHAIN],
-    number: usize,
-}
-
-impl Batch {
-    /// Adds a request, whose local segment is copied. The caller keeps the batch below [`CHAIN`].
-    fn push(&mut self, dto: bindings::DAT_LIST_DTO, local: Option<bindings::DAT_LMR_TRIPLET>) {
-        let slots = (
-            self.list.get_mut(self.number),
-            self.local.get_mut(self.number),
-        );
-        let (Some(slot), Some(segment)) = slots else {
-            return;
-        };
-        *slot = dto;
-        if let Some(local) = local {
-            *segment = local;
-            slot.local = core::ptr::from_ref(segment);
-        }
-        self.number += 1;
-    }
-
-    /// Posts the requests. Returns how many were posted, and empties the batch.
-    fn post(&mut self, ep: Handle) -> (usize, Result) {
-        let count = core::mem::take(&mut self.number) as i32;
-        let mut posted = 0;
-        // SAFETY: The list has `count` DTOs, which are valid for reads during the call with their
-        // segments. The memory belongs to the table of the adapter, until the event of the last
-        // request of the transfer, or until the Endpoint was freed.
-        let ret = unsafe {
-            bindings::kdapl_ep_post_list(ep.raw(), count, self.list.as_ptr(), &raw mut posted)
-        };
-        (usize::try_from(posted).unwrap_or(0), to_result(ret))
-    }
-}
-
-/// Posts requests in batches. `last` has the cookie of the transfer, and the operation if it is not
-/// one of the requests. Returns how many were posted.
-fn post_all(
+/// Posts DTOs in batches.
+struct Poster {
     ep: Handle,
+    batch: Batch,
+    /// Number of DTOs that were posted.
+    posted: usize,
+}
+
+impl Poster {
+    fn add(
+        &mut self,
+        dto: bindings::DAT_LIST_DTO,
+        segments: &[bindings::DAT_LMR_TRIPLET],
+    ) -> Result {
+        if !self.batch.has_room(segments.len()) {
+            self.flush()?;
+        }
+        self.batch.push(dto, segments);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result {
+        let (posted, outcome) = self.batch.post(self.ep);
+        self.posted += posted;
+        self.batch = Batch::default();
+        outcome
+    }
+}
+
+/// Posts requests in batches. `last` has the cookie of the transfer. If it is not one of the
+/// requests, it is posted after them with these segments.
+fn post_all(
+    poster: &mut Poster,
     requests: &Requests,
     last: &bindings::DAT_LIST_DTO,
-    send: bool,
-) -> (usize, Result) {
-    let (mut batch, mut done) = (Batch::default(), 0);
+    segments: Option<&Segments>,
+) -> Result {
     for (index, (local, remote)) in requests.segments().enumerate() {
-        let is_last = !send && index + 1 == requests.lengths.len();
+        let is_last = segments.is_none() && index + 1 == requests.lengths.len();
         let request = bindings::DAT_LIST_DTO {
             operation: requests.operation,
             flags: match is_last {
                 true => last.flags,
                 false => bindings::DAT_COMPLETION_SUPPRESS_FLAG,
             },
-            segments: 1,
-            local: core::ptr::null(),
             cookie: match is_last {
                 true => last.cookie,
                 false => bindings::DAT_DTO_COOKIE { as_64: NO_SLOT },
             },
             remote,
+            ..*last
         };
-        batch.push(request, Some(local));
-        if batch.number == CHAIN {
-            let (posted, outcome) = batch.post(ep);
-            done += posted;
-            if outcome.is_err() {
-                return (done, outcome);
-            }
-        }
+        poster.add(request, &[local])?;
     }
-    if send {
-        batch.push(*last, None);
+    if let Some(segments) = segments {
+        poster.add(*last, segments.as_slice())?;
     }
-    if batch.number == 0 {
-        return (done, Ok(()));
-    }
-    let (posted, outcome) = batch.post(ep);
-    (done + posted, outcome)
+    poster.flush()
 }
 
 /// Posts the requests that move the memory of a DTO, and the DTO if it is a send.
@@ -340,8 +315,13 @@ pub(crate) fn post(
         let requests = Requests::new(&dto, remote, operation)?;
         let mut last = dto.raw(&segments);
         last.cookie = hand_over(adapter, ep, &mut dto)?;
-        let (posted, outcome) = post_all(ep, &requests, &last, send);
-        if outcome.is_err() && posted == 0 {
+        let mut poster = Poster {
+            ep,
+            batch: Batch::default(),
+            posted: 0,
+        };
+        let outcome = post_all(&mut poster, &requests, &last, send.then_some(&segments));
+        if outcome.is_err() && poster.posted == 0 {
             take_back(adapter, &mut dto, last.cookie);
         }
         outcome

@@ -2,6 +2,7 @@
 /* Contexts that cannot sleep: under a spinlock, with interrupts off, in interrupts. */
 #include <linux/completion.h>
 #include <linux/irq_work.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
@@ -85,4 +86,9 @@ void call_in(unsigned int context, void (*run)(void *data), void *data)
 
 	init_completion(&call.over);
 	contexts[context](&call);
+}
+
+bool in_soft_interrupt(void)
+{
+	return in_serving_softirq();
 }

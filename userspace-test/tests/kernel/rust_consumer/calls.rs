@@ -34,12 +34,16 @@ use kernel::{
 pub(crate) fn completion(evd: &Evd) -> Result<Completion> {
     match evd.wait(Some(PATIENCE_US))? {
         Event::Dto(dto) if dto.is_success() => Ok(dto),
+        Event::Dto(dto) => {
+            pr_err!("{:?} {} has failed: {}\n", dto.operation, dto.context, dto.status);
+            Err(EIO)
+        }
         _ => Err(EIO),
     }
 }
 
 /// Connects the first Endpoint to the second.
-fn connect(ia: &Ia, evds: [&Evd; 2], eps: [&Ep; 2]) -> Result {
+pub(crate) fn connect(ia: &Ia, evds: [&Evd; 2], eps: [&Ep; 2]) -> Result {
     let psp = ia.listen(conn_qual(), evds[1])?;
     connect_here(eps[0], b"hello")?;
     let Event::Request(request) = evds[1].wait(Some(PATIENCE_US))? else {

@@ -178,3 +178,31 @@ pub(crate) fn handed_off(_: u32) -> Result {
     let is_violation = |error: kdat::Error| error.kind() == kdat::kind::PRIVILEGES_VIOLATION;
     ensure(refused.is_err_and(is_violation), "the other user does not listen")
 }
+
+/// Frees that are refused leave their object, which is freed once, when it is not in use.
+pub(crate) fn freed(_: u32) -> Result {
+    let is = |ended: kdat::Result, kind: u32| ended.is_err_and(|error| error.kind() == kind);
+    let ia = open()?;
+    let pz = ia.create_pz()?;
+    let evd = ia.create_evd(streams(), 64)?;
+    let ep = pz.create_ep(Evds::from(&evd), None)?;
+    ep.post(Dto::receive(pz.buffer(4)?))?;
+    let rsp = ia.reserve(conn_qual(), &ep, &evd)?;
+    ensure(is(ep.free(), kdat::kind::INVALID_STATE), "the RSP uses the Endpoint")?;
+    state(&ep, EpState::Reserved)?;
+    ensure(is(evd.free(), kdat::kind::INVALID_STATE), "the Endpoint uses the dispatcher")?;
+    drop(rsp);
+    ensure(is(evd.free(), kdat::kind::INVALID_STATE), "the Endpoint still does")?;
+    ep.free()?;
+    ensure(is(ep.free(), kdat::kind::INVALID_HANDLE), "the Endpoint is freed once")?;
+    let Err(late) = ep.post(Dto::receive(pz.buffer(4)?)) else {
+        return ensure(false, "a freed Endpoint takes no receive");
+    };
+    ensure(late.buffer.is_some(), "the buffer is back")?;
+    evd.free()?;
+    ensure(is(evd.free(), kdat::kind::INVALID_HANDLE), "the dispatcher is freed once")?;
+    let of_adapter = ia.async_evd().clone();
+    ensure(is(of_adapter.free(), kdat::kind::INVALID_STATE), "the adapter has its dispatcher")?;
+    drop(ia);
+    ensure(is(of_adapter.free(), kdat::kind::INVALID_HANDLE), "the adapter is closed")
+}

@@ -56,13 +56,13 @@ const MESSAGE: usize = 512;
 const DEPTH: usize = 8;
 
 /// Number of handlers that exist.
-static HANDLERS: Atomic<i32> = Atomic::new(0);
+pub(crate) static HANDLERS: Atomic<i32> = Atomic::new(0);
 
 /// Counts one handler.
-struct Counted;
+pub(crate) struct Counted;
 
 impl Counted {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         HANDLERS.fetch_add(1, Relaxed);
         Self
     }

@@ -4,7 +4,10 @@
 //! refuses to load if that fails.
 #![deny(unsafe_code)]
 
+mod atomic;
 mod calls;
+#[allow(unsafe_code, reason = "a function in C")]
+mod contexts;
 #[allow(unsafe_code, reason = "the namespace of the process")]
 mod namespace;
 mod objects;
@@ -12,6 +15,7 @@ mod races;
 mod registered;
 #[allow(unsafe_code, reason = "memory of the consumer")]
 mod scattered;
+mod upcalls;
 
 use core::{
     borrow::Borrow,
@@ -133,6 +137,10 @@ impl kernel::Module for Consumer {
             objects::gated,
             objects::handed_off,
             namespace::opened_here,
+            atomic::posts,
+            atomic::full_queues,
+            upcalls::echoed,
+            objects::freed,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

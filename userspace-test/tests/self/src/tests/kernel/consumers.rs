@@ -20,6 +20,10 @@ tests! {
     rust_gate, 60, "In Rust, events wait until an endpoint with a closed gate is ready";
     rust_handoff, 60, "In Rust, a request goes to another service point, and to that of no other user";
     rust_namespace, 60, "In Rust, an adapter is opened in a network namespace, and only in one that has its address";
+    rust_atomic_posts, 60, "In Rust, each kind of post is made under a spinlock, by an RCU reader, with interrupts off and in interrupts";
+    rust_full_queues, 60, "In Rust, endpoints post as many receives as they may have, and one after the other uses their place";
+    rust_bh_upcalls, 60, "In Rust, upcalls in soft interrupts post, and dispatchers refuse handlers of the other kind";
+    rust_frees, 60, "In Rust, a free that is refused leaves its object, which is freed once when it is not in use";
 }
 
 /// Sends a message to the echo server, and compares the reply.
@@ -218,6 +222,22 @@ fn rust_gate(context: &Context) -> Result<()> {
 
 fn rust_handoff(context: &Context) -> Result<()> {
     rust_scenario(context, 15)
+}
+
+fn rust_atomic_posts(context: &Context) -> Result<()> {
+    rust_scenario(context, 17)
+}
+
+fn rust_full_queues(context: &Context) -> Result<()> {
+    rust_scenario(context, 18)
+}
+
+fn rust_bh_upcalls(context: &Context) -> Result<()> {
+    rust_scenario(context, 19)
+}
+
+fn rust_frees(context: &Context) -> Result<()> {
+    rust_scenario(context, 20)
 }
 
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
