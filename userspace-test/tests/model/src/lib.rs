@@ -20,6 +20,12 @@ mod rust {
     pub(crate) mod model;
 }
 
+// The pure part of the crate for consumers in the kernel.
+#[path = "../../../../rust/kdat"]
+mod kdat {
+    pub(crate) mod free_list;
+}
+
 // The pure parts of the NVMe transports.
 #[path = "../../../../nvme"]
 mod nvme {

@@ -21,6 +21,7 @@ mod event;
 mod extension;
 mod fast_lmr;
 mod footprint;
+mod free_list;
 mod handle;
 mod held_receives;
 mod keepalive;

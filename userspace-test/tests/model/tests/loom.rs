@@ -7,8 +7,8 @@
 )]
 
 //! Explores every interleaving of the model's concurrent code with loom, and every value that a
-//! load may return on a weakly ordered machine: the event ring, the wait protocol, upcalls and the
-//! state of EVDs at a CNO (Consumer Notification Object).
+//! load may return on a weakly ordered machine: the event ring, the wait protocol, upcalls, the
+//! state of EVDs at a CNO (Consumer Notification Object), and the free slots of Rust consumers.
 //!
 //! Each guarantee also has tests that break one ordering or omit one step. loom has to find an
 //! error in those, otherwise it proves nothing about the rest.
@@ -16,6 +16,11 @@
 #[path = "../../../../rust"]
 mod rust {
     pub(crate) mod model;
+}
+
+#[path = "../../../../rust/kdat"]
+mod kdat {
+    pub(crate) mod free_list;
 }
 
 #[path = "loom/allowance.rs"]
@@ -30,6 +35,8 @@ mod cno_agent;
 mod command;
 #[path = "loom/direct_event.rs"]
 mod direct_event;
+#[path = "loom/free_list.rs"]
+mod free_list;
 #[path = "loom/grow.rs"]
 mod grow;
 #[path = "loom/mapped_posts.rs"]
