@@ -73,10 +73,10 @@ impl Response {
 
 impl Link {
     /// Handles the completion of a capsule's send.
-    fn sent(&mut self, dto: Completion) -> Option<Done> {
+    fn sent(&mut self, dto: &mut Completion) -> Option<Done> {
         let tag = dto.context as usize;
         let slot = self.slots.get_mut(tag)?;
-        slot.capsule = dto.buffer;
+        slot.capsule = dto.buffer.take();
         if let Some(busy) = &mut slot.busy {
             busy.is_sent = true;
         }
@@ -135,10 +135,10 @@ pub(crate) struct Responses {
 }
 
 impl Handler for Responses {
-    fn handle(&mut self, event: Event) {
-        match event {
+    fn handle(&mut self, mut event: Event) {
+        match &mut event {
             Event::Dto(dto) if dto.is_success() => self.succeeded(dto),
-            Event::Dto(dto) => self.failed(&dto),
+            Event::Dto(dto) => self.failed(dto),
             Event::Connection(_, Connection::Established) => {}
             Event::Connection(..) => self.end(),
             _ => {}
@@ -166,12 +166,12 @@ impl Responses {
         self.end();
     }
 
-    fn succeeded(&self, dto: Completion) {
+    fn succeeded(&self, dto: &mut Completion) {
         let done = match dto.operation {
             Operation::Send => Ok(self.queue.with_link(|link| link.sent(dto)).flatten()),
             Operation::Receive => self.received(dto),
             Operation::Invalidate => {
-                let done = self.queue.with_link(|link| link.invalidated(&dto));
+                let done = self.queue.with_link(|link| link.invalidated(dto));
                 Ok(done.flatten())
             }
             _ => Ok(None),
@@ -193,7 +193,7 @@ impl Responses {
     }
 
     /// Handles a received message.
-    fn received(&self, mut dto: Completion) -> Result<Option<Done>, Fault> {
+    fn received(&self, dto: &mut Completion) -> Result<Option<Done>, Fault> {
         let buffer = dto.buffer.take();
         let message = buffer.as_ref().and_then(|buffer| buffer.first_chunk());
         let message = message.filter(|_| dto.length >= COMPLETION_SIZE);
@@ -206,8 +206,8 @@ impl Responses {
                 let _ = link.ep.post(Dto::receive(buffer));
             }
             match is_async {
-                true => link.notified(&dto).map(|()| None),
-                false => link.answered(&response, &dto),
+                true => link.notified(dto).map(|()| None),
+                false => link.answered(&response, dto),
             }
         });
         let done = done.unwrap_or(Ok(None))?;

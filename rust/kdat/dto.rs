@@ -40,8 +40,8 @@ pub const MAX_SEGMENTS: usize = 16;
 /// Segments of a DTO.
 #[derive(Default)]
 pub(crate) struct Segments {
-    pub(crate) array: [bindings::DAT_LMR_TRIPLET; MAX_SEGMENTS],
-    pub(crate) number: usize,
+    array: [bindings::DAT_LMR_TRIPLET; MAX_SEGMENTS],
+    number: usize,
 }
 
 impl Segments {
@@ -205,6 +205,12 @@ impl Dto {
         }
     }
 
+    /// Returns the buffer if the DTO has one segment, which is that.
+    pub(crate) fn only_buffer(&self) -> Option<&Buffer> {
+        let is_only = self.more.is_empty() && self.parts.is_empty();
+        self.buffer.as_ref().filter(|_| is_only)
+    }
+
     /// Returns the segments.
     pub(crate) fn segments(&self) -> Result<Segments> {
         let mut segments = Segments::default();
@@ -218,7 +224,7 @@ impl Dto {
     }
 
     /// Returns the C form, without a cookie. It has the address of the segments.
-    pub(crate) fn raw(&self, segments: &Segments) -> bindings::DAT_LIST_DTO {
+    pub(crate) fn raw(&self, segments: &[bindings::DAT_LMR_TRIPLET]) -> bindings::DAT_LIST_DTO {
         bindings::DAT_LIST_DTO {
             operation: match self.operation {
                 Operation::Send if self.invalidate.is_some() => {
@@ -233,8 +239,8 @@ impl Dto {
                 Operation::Other(number) => number,
             },
             flags: self.flags,
-            segments: segments.number as i32,
-            local: segments.array.as_ptr(),
+            segments: segments.len() as i32,
+            local: segments.as_ptr(),
             cookie: bindings::DAT_DTO_COOKIE { as_64: 0 },
             remote: bindings::DAT_RMR_TRIPLET {
                 virtual_address: self.remote.address,

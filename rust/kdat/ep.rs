@@ -203,11 +203,12 @@ impl Ep {
 
     /// Posts a DTO. A [`Completion`](crate::Completion) event returns its buffer; a refusal returns
     /// it at once. Context: any.
-    pub fn post(&self, dto: Dto) -> Result<(), Refused> {
-        if let Err(error) = dto.check_zone(&self.pz) {
-            return Err(Refused::new(error, dto));
-        }
-        post::post(self.adapter(), self.handle, dto)
+    #[inline]
+    pub fn post(&self, mut dto: Dto) -> Result<(), Refused> {
+        let posted = dto.check_zone(&self.pz);
+        posted
+            .and_then(|()| post::post(self.adapter(), self.handle, &mut dto))
+            .map_err(|error| Refused::new(error, dto))
     }
 
     /// Posts DTOs in their order, up to the first that is refused, which stays in the list with

@@ -92,6 +92,7 @@ impl Completion {
         self.status == bindings::DAT_DTO_ERR_FLUSHED
     }
 
+    #[inline]
     fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
         // SAFETY: The number of the event says that this member is valid.
         let data = unsafe { &event.event_data.dto_completion_event_data };
@@ -209,6 +210,7 @@ impl Event {
     }
 
     /// Converts an event that an Event Dispatcher of the adapter has delivered.
+    #[inline]
     pub(crate) fn new(adapter: &Adapter, event: &bindings::DAT_EVENT) -> Self {
         let data = &event.event_data;
         match event.event_number {

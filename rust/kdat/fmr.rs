@@ -185,13 +185,12 @@ impl<M: Scattered> Fmr<M> {
     /// [`Operation::Invalidate`](crate::Operation::Invalidate) and this `context`. Context: any.
     pub fn invalidate(&self, ep: &Ep, context: u64) -> Result {
         let adapter = &self.pz.0.adapter;
-        let posted = Posted {
-            owner: ep.handle(),
+        let posted = || Posted {
             invalidates: (self.lmr, self.since),
             context,
             ..Posted::default()
         };
-        let as_64 = adapter.slots.insert(posted).map_err(|(error, _)| error)?;
+        let as_64 = adapter.slots.insert(ep.handle(), posted)?;
         // SAFETY: The call has no pointers.
         let ret = unsafe {
             let cookie = bindings::DAT_CONTEXT { as_64 };

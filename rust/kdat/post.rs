@@ -70,8 +70,7 @@ pub(crate) fn hand_over(
     owner: Handle,
     dto: &mut Dto,
 ) -> Result<bindings::DAT_DTO_COOKIE> {
-    let posted = Posted {
-        owner,
+    let posted = || Posted {
         buffer: dto.buffer.take(),
         more: core::mem::replace(&mut dto.more, KVec::new()),
         parts: core::mem::replace(&mut dto.parts, KVec::new()),
@@ -79,25 +78,15 @@ pub(crate) fn hand_over(
         context: dto.context,
         ..Posted::default()
     };
-    let inserted = adapter.slots.insert(posted);
-    match inserted {
-        Ok(as_64) => Ok(bindings::DAT_DTO_COOKIE { as_64 }),
-        Err((error, posted)) => {
-            give_back(dto, posted);
-            Err(error)
-        }
-    }
+    let as_64 = adapter.slots.insert(owner, posted)?;
+    Ok(bindings::DAT_DTO_COOKIE { as_64 })
 }
 
 /// Takes the buffers of a refused DTO back. After a close of the adapter there are none.
 pub(crate) fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
     // SAFETY: The cookie is a number.
     let posted = adapter.slots.take(unsafe { cookie.as_64 });
-    give_back(dto, posted.unwrap_or_default());
-}
-
-/// Gives a DTO what it had before its post.
-fn give_back(dto: &mut Dto, posted: Posted) {
+    let posted = posted.unwrap_or_default();
     dto.buffer = posted.buffer;
     dto.more = posted.more;
     dto.parts = posted.parts;
@@ -105,18 +94,27 @@ fn give_back(dto: &mut Dto, posted: Posted) {
 }
 
 /// Posts one DTO by a call of DAT, which gets its C form.
+#[inline]
 fn post_by(
     adapter: &Adapter,
     owner: Handle,
-    mut dto: Dto,
+    dto: &mut Dto,
     call: impl FnOnce(&bindings::DAT_LIST_DTO) -> u32,
-) -> Result<(), Refused> {
-    let posted = dto.segments().and_then(|segments| {
-        let mut raw = dto.raw(&segments);
-        raw.cookie = hand_over(adapter, owner, &mut dto)?;
-        to_result(call(&raw)).inspect_err(|_| take_back(adapter, &mut dto, raw.cookie))
-    });
-    posted.map_err(|error| Refused::new(error, dto))
+) -> Result {
+    let (only, several);
+    let segments = match dto.only_buffer() {
+        Some(buffer) => {
+            only = [buffer.segment()?];
+            only.as_slice()
+        }
+        None => {
+            several = dto.segments()?;
+            several.as_slice()
+        }
+    };
+    let mut raw = dto.raw(segments);
+    raw.cookie = hand_over(adapter, owner, dto)?;
+    to_result(call(&raw)).inspect_err(|_| take_back(adapter, dto, raw.cookie))
 }
 
 /// Posts a receive of a Shared Receive Queue.
@@ -126,15 +124,18 @@ pub(crate) fn post_to_srq(
     buffer: Buffer,
     context: u64,
 ) -> Result<(), Refused> {
-    post_by(adapter, srq, Dto::receive(buffer).context(context), |raw| {
+    let mut dto = Dto::receive(buffer).context(context);
+    let posted = post_by(adapter, srq, &mut dto, |raw| {
         // SAFETY: The segment is valid for reads during the call. Its memory belongs to the table
         // until the event of the receive, or until the queue was freed.
         unsafe { bindings::dat_srq_post_recv(srq.raw(), raw.segments, raw.local, raw.cookie) }
-    })
+    });
+    posted.map_err(|error| Refused::new(error, dto))
 }
 
-/// Posts one DTO to an Endpoint.
-pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refused> {
+/// Posts one DTO to an Endpoint. A DTO that is refused keeps its memory.
+#[inline]
+pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: &mut Dto) -> Result {
     if let Some(remote) = dto.transfer {
         return transfer::post(adapter, ep, dto, remote);
     }
@@ -150,12 +151,13 @@ pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: Dto) -> Result<(), Refuse
 fn prepare(adapter: &Adapter, ep: Handle, dtos: &mut [Dto], batch: &mut Batch) -> Result {
     for dto in dtos {
         let segments = dto.segments()?;
-        if !batch.has_room(segments.number) {
+        let segments = segments.as_slice();
+        if !batch.has_room(segments.len()) {
             break;
         }
-        let mut raw = dto.raw(&segments);
+        let mut raw = dto.raw(segments);
         raw.cookie = hand_over(adapter, ep, dto)?;
-        batch.push(raw, segments.as_slice());
+        batch.push(raw, segments);
     }
     Ok(())
 }

@@ -61,8 +61,6 @@ const FULL: u64 = 1;
 /// Memory that a post has given to the device.
 #[derive(Default)]
 pub(crate) struct Posted {
-    /// Endpoint or Shared Receive Queue of the post.
-    pub(crate) owner: Handle,
     pub(crate) buffer: Option<Buffer>,
     /// Buffers of further segments.
     pub(crate) more: KVec<Buffer>,
@@ -152,20 +150,20 @@ impl Slots {
         slots.get(index as usize - start(chunk))
     }
 
-    /// Stores what is to be posted, and returns the cookie. On an error it is returned.
+    /// Stores what `posted` returns, and returns the cookie.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (memory) if no slot is free.
-    pub(crate) fn insert(&self, posted: Posted) -> Result<u64, (crate::Error, Posted)> {
+    /// INSUFFICIENT_RESOURCES (memory) if no slot is free. `posted` is not called then.
+    #[inline]
+    pub(crate) fn insert(&self, owner: Handle, posted: impl FnOnce() -> Posted) -> Result<u64> {
         let link = |index| Some(self.slot(index)?.next_free.load(Relaxed));
         let popped = self.free.pop(link);
-        let Some((index, slot)) = popped.and_then(|index| Some((index, self.slot(index)?))) else {
-            return Err((crate::Error::MEMORY, posted));
-        };
-        slot.owner.store(posted.owner.raw().addr(), Relaxed);
-        // SAFETY: By the type invariant: the slot was taken from the free list.
-        unsafe { *slot.posted.get() = Some(posted) };
+        let slot = popped.and_then(|index| Some((index, self.slot(index)?)));
+        let (index, slot) = slot.ok_or(crate::Error::MEMORY)?;
+        slot.owner.store(owner.raw().addr(), Relaxed);
+        // SAFETY: By the type invariant: the slot was taken from the free list, and is empty.
+        unsafe { slot.posted.get().write(Some(posted())) };
         let state = slot.state.load(Relaxed);
         slot.state.store(state | FULL, Release);
         Ok(cookie(state, index))

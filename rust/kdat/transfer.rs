@@ -27,8 +27,7 @@ use crate::{
     memory::LOCAL,
     post::{
         hand_over,
-        take_back,
-        Refused, //
+        take_back, //
     },
     pz::Pz, //
 };
@@ -294,37 +293,25 @@ fn post_all(
 ///
 /// If only a part was posted, the memory stays in the table until the Endpoint is freed: there is
 /// no completion after which the device has finished with it.
-pub(crate) fn post(
-    adapter: &Adapter,
-    ep: Handle,
-    mut dto: Dto,
-    remote: Remote,
-) -> Result<(), Refused> {
+pub(crate) fn post(adapter: &Adapter, ep: Handle, dto: &mut Dto, remote: Remote) -> Result {
     let send = dto.operation == crate::Operation::Send;
     let operation = match dto.operation {
         crate::Operation::Send => bindings::DAT_DTO_RDMA_WRITE,
         crate::Operation::Read if !dto.has_buffer() => bindings::DAT_DTO_RDMA_READ,
-        _ => {
-            return Err(Refused::new(
-                Error::new(bindings::DAT_INVALID_PARAMETER, 0),
-                dto,
-            ))
-        }
+        _ => return Err(Error::new(bindings::DAT_INVALID_PARAMETER, 0)),
     };
-    let outcome = dto.segments().and_then(|segments| {
-        let requests = Requests::new(&dto, remote, operation)?;
-        let mut last = dto.raw(&segments);
-        last.cookie = hand_over(adapter, ep, &mut dto)?;
-        let mut poster = Poster {
-            ep,
-            batch: Batch::default(),
-            posted: 0,
-        };
-        let outcome = post_all(&mut poster, &requests, &last, send.then_some(&segments));
-        if outcome.is_err() && poster.posted == 0 {
-            take_back(adapter, &mut dto, last.cookie);
-        }
-        outcome
-    });
-    outcome.map_err(|error| Refused::new(error, dto))
+    let segments = dto.segments()?;
+    let requests = Requests::new(dto, remote, operation)?;
+    let mut last = dto.raw(segments.as_slice());
+    last.cookie = hand_over(adapter, ep, dto)?;
+    let mut poster = Poster {
+        ep,
+        batch: Batch::default(),
+        posted: 0,
+    };
+    let outcome = post_all(&mut poster, &requests, &last, send.then_some(&segments));
+    if outcome.is_err() && poster.posted == 0 {
+        take_back(adapter, dto, last.cookie);
+    }
+    outcome
 }
