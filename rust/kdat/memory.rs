@@ -34,35 +34,45 @@ use kernel::{
 ///
 /// `start`, `length` and `capacity` are the parts of a vector. No reference to its bytes is made
 /// but by the owner of a [`Buffer`], to the bytes of that buffer.
-struct Allocation {
+struct Bytes {
     start: NonNull<u8>,
     length: usize,
     capacity: usize,
-    next: Option<KBox<dyn Held>>,
 }
 
 // SAFETY: The bytes belong to the value.
-unsafe impl Send for Allocation {}
+unsafe impl Send for Bytes {}
+// SAFETY: A shared reference gives no access to the bytes, but their address.
+unsafe impl Sync for Bytes {}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant these are the parts of a vector, which has no other owner.
+        drop(unsafe { KVVec::from_raw_parts(self.start.as_ptr(), self.length, self.capacity) });
+    }
+}
+
+/// Share of a registration in bytes, which are freed after the last one. An adapter can keep it.
+struct Allocation {
+    bytes: Arc<Bytes>,
+    next: Option<KBox<dyn Held>>,
+}
 
 impl Allocation {
     fn zeroed(length: usize) -> Result<KBox<Self>> {
         let bytes = KVVec::from_elem(0_u8, length, GFP_KERNEL)?;
         let (start, length, capacity) = bytes.into_raw_parts();
         // INVARIANT: These are the parts of the vector.
-        let memory = Self {
+        let bytes = Bytes {
             start: NonNull::new(start).ok_or(Error::MEMORY)?,
             length,
             capacity,
-            next: None,
         };
-        Ok(KBox::new(memory, GFP_KERNEL)?)
+        Self::of(Arc::new(bytes, GFP_KERNEL)?)
     }
-}
 
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant these are the parts of a vector, which has no other owner.
-        drop(unsafe { KVVec::from_raw_parts(self.start.as_ptr(), self.length, self.capacity) });
+    fn of(bytes: Arc<Bytes>) -> Result<KBox<Self>> {
+        Ok(KBox::new(Self { bytes, next: None }, GFP_KERNEL)?)
     }
 }
 
@@ -92,13 +102,29 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Allocates and registers memory: `dat_lmr_kcreate`.
     pub(crate) fn new(pz: &Pz, length: usize, privileges: u32) -> Result<Arc<Self>> {
-        let memory = Allocation::zeroed(length)?;
+        Self::over(pz, Allocation::zeroed(length)?, length, privileges)
+    }
+
+    /// Registers the memory in another zone, too. Its bytes are freed after both LMRs.
+    pub(crate) fn again(&self, pz: &Pz, privileges: u32) -> Result<Arc<Self>> {
+        // It is taken by the drop only.
+        let memory = self.memory.as_ref().ok_or(Error::MEMORY)?;
+        let memory = Allocation::of(memory.bytes.clone())?;
+        Self::over(pz, memory, self.length, privileges)
+    }
+
+    fn over(
+        pz: &Pz,
+        memory: KBox<Allocation>,
+        length: usize,
+        privileges: u32,
+    ) -> Result<Arc<Self>> {
         let mut region = Self {
             pz: pz.clone(),
             lmr: Handle::NULL,
             lmr_context: 0,
             rmr_context: 0,
-            start: memory.start,
+            start: memory.bytes.start,
             length,
             memory: Some(memory),
         };
@@ -111,8 +137,8 @@ impl Region {
             for_va: self.start.as_ptr().cast(),
         };
         let (zone, mut lmr) = (&self.pz.0, core::ptr::null_mut());
-        // SAFETY: The region is memory of this value, which frees it after the LMR. The output
-        // pointers are valid for writes, or NULL where the header allows it.
+        // SAFETY: The region is memory of this value, which keeps it until the LMR was freed. The
+        // output pointers are valid for writes, or NULL where the header allows it.
         let ret = unsafe {
             bindings::dat_lmr_kcreate(
                 zone.adapter.ia.raw(),

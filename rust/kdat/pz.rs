@@ -81,6 +81,12 @@ impl Pz {
         Shared::new(self, size, access)
     }
 
+    /// Registers memory of another zone in this one, too, which may be of another adapter. The
+    /// result is the same memory, which is freed after both were dropped.
+    pub fn share_again(&self, memory: &Shared, access: Access) -> Result<Shared> {
+        memory.again(self, access)
+    }
+
     /// Maps the first `length` bytes of a scatterlist for DTOs: `dat_lmr_kcreate`. A DTO has up to
     /// `segments` of its entries.
     ///

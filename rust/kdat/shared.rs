@@ -67,6 +67,10 @@ impl Shared {
         Ok(Self(Region::new(pz, size, LOCAL | access.privileges())?))
     }
 
+    pub(crate) fn again(&self, pz: &Pz, access: Access) -> Result<Self> {
+        Ok(Self(self.0.again(pz, LOCAL | access.privileges())?))
+    }
+
     /// Returns the memory as the peer has to name it, with the context 0 for [`Access::Bind`].
     pub fn remote(&self) -> Remote {
         Remote {
