@@ -17,7 +17,7 @@
 //! | `pump.rs`, `transfer.rs` | messages and RDMA to peers |
 //! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
-//! | `devices.rs` | sessions over several devices |
+//! | `devices.rs`, `ways.rs` | sessions over several devices |
 //! | `shortage.rs` | connects that wait for Endpoints |
 //! | `endings.rs` | Endpoints that are disconnected and freed without the lock of the home |
 //! | `receives.rs`, `events.rs` | the count of shared receives, and the length of the event queue |
@@ -55,6 +55,7 @@ mod shortage;
 mod table;
 mod take;
 mod transfer;
+mod ways;
 mod wire;
 
 pub(crate) use self::{
@@ -123,6 +124,7 @@ pub(crate) use self::{
         List,
         Table, //
     },
+    ways::Ways,
     wire::{
         descriptors,
         encode_descriptor,

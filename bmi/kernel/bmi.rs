@@ -6,9 +6,10 @@
 //! | file | contents |
 //! |---|---|
 //! | `calls.rs`, `foreign.rs` | the calls of `include/rdma/kdapl_bmi.h`, and the memory that they get |
-//! | `instance.rs` | instances, and waiting |
-//! | `state.rs` | the engine and its home, under one lock |
+//! | `instance.rs`, `source.rs` | instances, waiting, and the events of each device |
+//! | `state.rs`, `events.rs` | the engine and its home, under one lock |
 //! | `home/` | executes the engine's requests with DAT objects |
+//! | `memory.rs` | memory that is registered on several devices |
 //! | `storage.rs`, `options.rs`, `address.rs` | parts that do not depend on the others |
 //! | `glue.c`, `glue.rs` | exports, and calls of the kernel |
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
@@ -26,13 +27,16 @@ mod protocol {
 mod address;
 #[allow(unsafe_code, reason = "calls from C")]
 mod calls;
+mod events;
 #[allow(unsafe_code, reason = "memory of callers")]
 mod foreign;
 #[allow(unsafe_code, reason = "calls to C")]
 mod glue;
 mod home;
 mod instance;
+mod memory;
 mod options;
+mod source;
 mod state;
 mod storage;
 

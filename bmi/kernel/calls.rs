@@ -14,7 +14,7 @@ mod posts;
 mod results;
 
 use crate::{
-    address::PeerAddress,
+    address::Hosts,
     engine::{
         Key,
         OpId,
@@ -110,12 +110,7 @@ pub(crate) unsafe extern "C" fn bmi_open_with(
     // SAFETY: By the safety requirement.
     let wanted = unsafe { options.as_ref() };
     let open = || {
-        let parse = |text: &CStr| {
-            text.to_str()
-                .ok()
-                .and_then(PeerAddress::parse)
-                .ok_or(EINVAL)
-        };
+        let parse = |text: &CStr| text.to_str().ok().and_then(Hosts::parse).ok_or(EINVAL);
         let options = wanted.map_or_else(|| Ok(Options::default()), |it| Options::wanted(*it))?;
         let listen = listen.map(parse).transpose()?;
         Instance::open(adapter.ok_or(EINVAL)?, listen, options)

@@ -6,15 +6,22 @@
 
 mod binds;
 mod connections;
+mod devices;
 mod endings;
 mod exposures;
 mod memory;
 mod messages;
+mod postponed;
 mod receives;
+mod routes;
 mod transfers;
 
 pub(crate) use self::{
-    connections::PRIVATE_DATA,
+    connections::{
+        EpId,
+        PRIVATE_DATA, //
+    },
+    devices::Adapter,
     endings::EpTask,
     memory::{
         Fragment,
@@ -24,7 +31,6 @@ pub(crate) use self::{
 
 use crate::{
     engine::{
-        longer_queue,
         rejection,
         Body,
         Close,
@@ -52,26 +58,27 @@ use crate::{
 };
 use binds::Binds;
 use connections::Connections;
+use devices::{
+    Device,
+    Devices, //
+};
 use endings::Endings;
 use exposures::Exposures;
 use kdat::{
-    Access,
     Buffer,
-    Cr,
-    Evd,
-    Limits,
-    Pz, //
+    Cr, //
 };
 use kernel::prelude::*;
-use messages::Messages;
-use receives::Receives;
+use postponed::Postponed;
 
 /// Result of a request, to be passed to the engine.
 pub(crate) enum Report {
     Closed(RailId, Option<Error>),
     Completed(RailId, Cookie, bool),
-    Exposed(OpId, Result<u16, Error>),
-    Withdrawn(OpId),
+    Exposed(Place, Result<u16, Error>),
+    Withdrawn(Place),
+    /// The first rail of a session connects from another device.
+    Moved(RailId, u8),
 }
 
 /// Work of a request that is posted on an Endpoint.
@@ -82,47 +89,13 @@ pub(crate) enum Work {
     /// An RDMA request before it. If one fails, so does the last one.
     Earlier,
     /// A bind or an unbind for an operation.
-    Bind(OpId),
+    Bind(Place),
 }
 
 /// Request that is posted on an Endpoint. Its number is the context of the DTO.
 pub(crate) struct Request {
     pub(crate) rail: RailId,
     pub(crate) work: Work,
-}
-
-/// Objects that all connections share.
-pub(crate) struct Adapter {
-    pub(crate) pz: Pz,
-    /// All events: completions, connections, requests of peers.
-    pub(crate) evd: Evd,
-    /// Length of its queue. Completions beyond it wait in the device's queue.
-    events: u32,
-    pub(crate) limits: Limits,
-    pub(crate) is_iwarp: bool,
-}
-
-impl Adapter {
-    pub(crate) fn new(pz: Pz, (evd, events): (Evd, u32), limits: Limits) -> Self {
-        // Over iWARP memory cannot be registered with remote privileges.
-        let is_iwarp = pz.share(8, Access::Write).is_err();
-        Self {
-            pz,
-            evd,
-            events,
-            limits,
-            is_iwarp,
-        }
-    }
-
-    /// Lengthens the event queue if it is too short for so many Endpoints.
-    fn make_room_for_events(&mut self, eps: usize) -> kdat::Result {
-        if let Some(events) = longer_queue(self.events, eps) {
-            self.evd.resize(events)?;
-            self.events = events;
-        }
-        Ok(())
-    }
 }
 
 /// Places with waiters: the contexts, and unexpected messages.
@@ -132,16 +105,15 @@ pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
 
 /// The home.
 pub(crate) struct KernelHome {
-    pub(crate) adapter: Adapter,
+    pub(crate) devices: Devices,
     pub(crate) connections: Connections,
+    pub(crate) postponed: Postponed,
     pub(crate) endings: Endings,
-    receives: Receives,
-    messages: Messages,
     exposures: Exposures,
     binds: Binds,
     pub(crate) requests: Slab<Request>,
-    /// Connection requests that the engine has not answered.
-    pub(crate) crs: Slab<Cr>,
+    /// Connection requests that the engine has not answered, and the devices that they are at.
+    pub(crate) crs: Slab<(u8, Cr)>,
     /// Memory of the operations, by the indices of their keys.
     held: KVVec<Option<(OpId, Held)>>,
     /// Messages that no receive has taken, in the same way.
@@ -149,8 +121,6 @@ pub(crate) struct KernelHome {
     pub(crate) reports: KVVec<Report>,
     /// Places with waiters to wake, a bit for each.
     pub(crate) wakes: u32,
-    /// The device was removed.
-    pub(crate) is_lost: bool,
 }
 
 /// Message that no receive has taken.
@@ -170,22 +140,21 @@ impl Stashed {
 }
 
 impl KernelHome {
-    pub(crate) fn new(adapter: Adapter, options: &Options) -> Result<Self> {
+    pub(crate) fn new(adapters: KVec<Adapter>, options: &Options) -> Result<Self> {
+        let devices = Devices::new(adapters, options)?;
         Ok(Self {
             connections: Connections::new(options),
+            postponed: Postponed::new(options),
             endings: endings::queue(options.rails)?,
-            receives: Receives::new(&adapter, options),
-            messages: Messages::new(options),
-            exposures: Exposures::new(),
+            exposures: Exposures::new(devices.count()),
             binds: Binds::new(),
-            adapter,
+            devices,
             requests: Slab::new(),
             crs: Slab::new(),
             held: KVVec::new(),
             stash: KVVec::new(),
             reports: KVVec::new(),
             wakes: 0,
-            is_lost: false,
         })
     }
 
@@ -194,9 +163,15 @@ impl KernelHome {
         extend(&mut self.held, ops, || None)?;
         extend(&mut self.stash, ops, || None)?;
         self.exposures.make_room(ops)?;
-        let rails = self.connections.rails_of(peers);
-        self.reports.reserve(2 * (ops + rails), GFP_KERNEL)?;
+        let rails = self.connections.routes.rails_of(peers);
+        let places = ops * usize::from(self.devices.count());
+        self.reports.reserve(2 * (places + rails), GFP_KERNEL)?;
         Ok(self.connections.make_room(peers)?)
+    }
+
+    /// Returns whether all devices were removed.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.devices.are_lost()
     }
 
     /// Returns the number of places for operations.
@@ -213,30 +188,34 @@ impl KernelHome {
     /// Posts another receive in place of one that has a message. Returns whether the connection
     /// can go on.
     pub(crate) fn replace_receive(&mut self, rail: RailId) -> bool {
+        let device = self.connections.device(rail).unwrap_or(0);
         let Some(ep) = self.connections.ep(rail) else {
             return true;
         };
-        let posted = self.receives.replace(&self.adapter, ep);
+        let Device {
+            receives, adapter, ..
+        } = self.devices.get_mut(device);
+        let posted = receives.replace(adapter, ep);
         // A connection that has ended refuses receives of its own. The queue lacks one, which
         // the next connection posts.
         let ended = |error: kdat::Error| error.kind() == kdat::kind::INVALID_STATE;
-        self.receives.srq().is_some() || posted.map_or_else(ended, |()| true)
+        receives.srq().is_some() || posted.map_or_else(ended, |()| true)
     }
 
     /// Takes back a receive without a message.
-    pub(crate) fn flushed(&mut self, buffer: Option<Buffer>) {
-        self.receives.flushed(buffer);
+    pub(crate) fn flushed(&mut self, device: u8, buffer: Option<Buffer>) {
+        self.devices.get_mut(device).receives.flushed(buffer);
     }
 
-    /// Takes back the buffer of a message.
-    pub(crate) fn give_back_receive(&mut self, buffer: Buffer) {
-        self.receives.give_back(buffer);
+    /// Takes back the buffer of a message that was received.
+    pub(crate) fn give_back_receive(&mut self, device: u8, buffer: Buffer) {
+        self.devices.get_mut(device).receives.give_back(buffer);
     }
 
     /// Queues a report. The engine gets all of them before the next event.
     fn report(&mut self, report: Report) {
-        // There is room for two reports of each operation and each rail. Only failed messages can
-        // be more, and their connections end.
+        // There is room for two reports of each operation on each device, and of each rail. Only
+        // failed messages can be more, and their connections end.
         if self.reports.push(report, GFP_KERNEL).is_err() {
             pr_err!("no memory for the result of a message\n");
         }
@@ -318,9 +297,10 @@ impl<'a> Step<'a> {
 }
 
 impl Home for Step<'_> {
-    fn connect(&mut self, rail: RailId, hello: &Hello, _: bool) -> u8 {
+    fn connect(&mut self, rail: RailId, hello: &Hello, anywhere: bool) -> u8 {
+        let device = self.home.choose(rail, hello, anywhere);
         self.home.begin_connect(rail, hello);
-        0
+        device
     }
 
     fn accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -328,14 +308,15 @@ impl Home for Step<'_> {
     }
 
     fn reject(&mut self, request: u64) {
-        if let Some(cr) = self.home.crs.remove(request) {
+        if let Some((_, cr)) = self.home.crs.remove(request) {
             // The peer may have given up.
             let _ = cr.reject(&rejection());
         }
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
-        self.home.connections.forget_postponed(rail);
+        self.home.postponed.forget(rail);
+        self.home.connections.routes.settle(rail);
         self.home.begin_disconnect(rail, close);
     }
 
@@ -347,9 +328,8 @@ impl Home for Step<'_> {
         self.home.post_transfer(rail, cookie, transfer)
     }
 
-    fn prepare(&mut self, _: Place) -> bool {
-        // All rails are on one device.
-        true
+    fn prepare(&mut self, place: Place) -> bool {
+        self.home.for_transfer(place).is_some()
     }
 
     fn longest_bind(&self) -> u64 {
@@ -357,11 +337,11 @@ impl Home for Step<'_> {
     }
 
     fn expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {
-        self.home.begin_expose(place.op, rail, wanted);
+        self.home.begin_expose(place, rail, wanted);
     }
 
     fn withdraw(&mut self, place: Place) {
-        self.home.begin_withdraw(place.op);
+        self.home.begin_withdraw(place);
     }
 
     fn keep(&mut self, op: OpId, from: Source, named: bool) -> Rails {

@@ -2,31 +2,29 @@
 
 //! Instances of BMI, and waiting for results.
 //!
-//! An upcall takes each event, lets the engine process it, and wakes the threads for which there
-//! are results then. A second one disconnects and frees Endpoints, without the lock.
+//! Upcalls process the events of each device (`source.rs`). One more disconnects and frees
+//! Endpoints, without the lock.
 
 use crate::{
-    address::PeerAddress,
+    address::Hosts,
     engine::EndsEndpoints,
     glue::{
         without_io,
         Ticker, //
     },
     home::{
-        Adapter,
         KernelHome,
         PLACES, //
     },
+    memory::Memory,
     options::Options,
+    source::Source,
     state::State, //
 };
 use kdat::{
     Evd,
     Event,
-    Ia,
-    Psp,
-    Shared as Memory,
-    Streams, //
+    Psp, //
 };
 use kernel::{
     new_condvar, new_mutex,
@@ -47,15 +45,6 @@ use kernel::{
         Monotonic, //
     },
 };
-
-/// Length of the event queue at first.
-const EVENTS: u32 = 1024;
-
-/// Length of the queue of events that call the work item. There is one at a time.
-const CALLS: u32 = 2;
-
-/// Length of the queue for asynchronous errors.
-const ASYNC_EVENTS: u32 = 16;
 
 /// The part of an instance that its calls share.
 #[pin_data]
@@ -81,16 +70,16 @@ impl Inner {
     pub(crate) fn find(&self, address: usize) -> Option<(&Memory, usize)> {
         let after = self
             .memory
-            .partition_point(|memory| start_of(memory) <= address);
+            .partition_point(|memory| memory.start() <= address);
         let memory = self.memory.get(after.checked_sub(1)?)?;
-        let offset = address - start_of(memory);
+        let offset = address - memory.start();
         (offset < memory.size()).then_some((memory, offset))
     }
 
     /// Keeps memory of `bmi_memalloc()`, and returns its start.
     pub(crate) fn keep(&mut self, memory: Memory) -> Result<usize> {
-        let start = start_of(&memory);
-        let place = self.memory.partition_point(|other| start_of(other) < start);
+        let start = memory.start();
+        let place = self.memory.partition_point(|other| other.start() < start);
         self.memory.reserve(1, GFP_KERNEL)?;
         let _ = self.memory.insert_within_capacity(place, memory);
         Ok(start)
@@ -100,14 +89,10 @@ impl Inner {
     pub(crate) fn free(&mut self, start: usize) -> Result<Memory> {
         let place = self
             .memory
-            .binary_search_by_key(&start, start_of)
+            .binary_search_by_key(&start, Memory::start)
             .map_err(|_| EINVAL)?;
         self.memory.remove(place).map_err(|_| EINVAL)
     }
-}
-
-fn start_of(memory: &Memory) -> usize {
-    memory.remote().address as usize
 }
 
 type Locked<'a> = Guard<'a, Inner, MutexBackend>;
@@ -212,8 +197,9 @@ impl Shared {
         }
     }
 
-    fn handle(&self, event: Event) {
-        self.with(|inner| inner.state.process(event));
+    /// Processes an event of a device.
+    pub(crate) fn handle(&self, device: u8, event: Event) {
+        self.with(|inner| inner.state.process(device, event));
     }
 
     /// Tells the engine the time.
@@ -224,47 +210,42 @@ impl Shared {
 }
 
 /// An instance, `struct bmi` of the header. Fields are dropped in this order: the close of the
-/// adapter ends all upcalls.
+/// adapters ends all upcalls.
 pub(crate) struct Instance {
     _ticker: Ticker,
-    _listener: Option<Psp>,
-    _ia: Ia,
+    _listeners: KVec<Psp>,
+    _sources: KVec<Source>,
     shared: Arc<Shared>,
 }
 
 impl Instance {
-    /// Opens an instance.
+    /// Opens an instance on the devices of these adapters.
     pub(crate) fn open(
-        adapter: &CStr,
-        listen: Option<PeerAddress>,
+        names: &CStr,
+        listen: Option<Hosts>,
         options: Options,
     ) -> Result<KBox<Self>> {
-        let ia = Ia::open(adapter, ASYNC_EVENTS)?;
-        let limits = ia.limits()?;
-        let options = options.for_device(limits.segments);
-        let streams = Streams::DTO | Streams::CONNECTION | Streams::CR | Streams::RMR_BIND;
-        let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams, EVENTS)?);
-        let home = KernelHome::new(Adapter::new(pz, (evd.clone(), EVENTS), limits), &options)?;
-        let endings = ia.create_evd(Streams::SOFTWARE, CALLS)?;
+        let (sources, adapters) = Source::open_all(names)?;
+        let segments = adapters.iter().map(|adapter| adapter.limits.segments).min();
+        let options = options
+            .for_devices(adapters.len() as u8)
+            .for_segments(segments.unwrap_or(0));
+        let endings = sources.first().ok_or(EINVAL)?.create_calls()?;
+        let home = KernelHome::new(adapters, &options)?;
         let shared = Shared::new(State::new(home, &options)?, endings.clone())?;
-        let handler = shared.clone();
-        evd.set_handler(move |event| handler.handle(event))?;
         let worker = shared.clone();
         endings.set_handler(move |_| worker.end_endpoints())?;
-        let watcher = shared.clone();
-        ia.async_evd().set_handler(move |event: Event| {
-            if event.is_catastrophic() {
-                watcher.with(|inner| inner.state.lose_device());
+        let mut listeners = KVec::new();
+        for source in &sources {
+            source.start(&shared)?;
+            if let Some(hosts) = &listen {
+                listeners.push(source.listen(hosts.port())?, GFP_KERNEL)?;
             }
-        })?;
-        let listener = match listen {
-            Some(address) => Some(ia.listen(address.port(), &evd)?),
-            None => None,
-        };
+        }
         let instance = Self {
             _ticker: Ticker::start(&shared)?,
-            _listener: listener,
-            _ia: ia,
+            _listeners: listeners,
+            _sources: sources,
             shared,
         };
         Ok(KBox::new(instance, GFP_KERNEL)?)

@@ -77,14 +77,22 @@ impl Options {
         })
     }
 
+    /// Returns the options for so many devices: at least one connection for each.
+    pub(crate) fn for_devices(self, count: u8) -> Self {
+        Self {
+            rails: self.rails.max(count),
+            ..self
+        }
+    }
+
     /// Returns the receives of each connection.
     pub(crate) fn window(&self) -> Window {
         Window::of_home(self.window)
     }
 
-    /// Returns the options for a device whose messages may have so many segments: a buffer has a
+    /// Returns the options for devices whose messages may have so many segments: a buffer has a
     /// segment for each of its pages, as these may not be contiguous.
-    pub(crate) fn for_device(self, segments: u32) -> Self {
+    pub(crate) fn for_segments(self, segments: u32) -> Self {
         let most = segments.max(1).saturating_mul(PAGE_SIZE as u32);
         Self {
             message: self.message.min(most),
@@ -107,8 +115,8 @@ impl Options {
         self.window().sum() * u32::from(self.rails)
     }
 
-    /// Returns the parameters of the engine, for a device on which receivers may or may not read.
-    pub(crate) fn config(&self, can_read: bool) -> Config {
+    /// Returns the parameters of the engine, for devices on which receivers may or may not read.
+    pub(crate) fn config(&self, can_read: bool, devices: u8) -> Config {
         Config {
             instance: random(),
             message: self.message,
@@ -117,7 +125,7 @@ impl Options {
             lend_all: Window::LEND_ALL,
             queue: self.queue(),
             rails: self.rails,
-            devices: 1,
+            devices,
             stripe_from: self.stripe_from,
             pull: self.pull && can_read,
             silence: 15_000,

@@ -6,13 +6,11 @@ use crate::{
     engine::{
         Bucket,
         Completion,
-        ConnectRequest,
         EndsEndpoints,
         Engine,
         Entry,
         OpId,
         PeerId,
-        Place,
         Post,
         RailId,
         Role,
@@ -26,7 +24,6 @@ use crate::{
         Report,
         Stashed,
         Step,
-        Work,
         UNEXPECTED_PLACE, //
     },
     options::Options,
@@ -34,13 +31,6 @@ use crate::{
         filled,
         Vectors, //
     },
-};
-use kdat::{
-    Connection,
-    Cr,
-    EpId,
-    Event,
-    Operation, //
 };
 use kernel::prelude::*;
 
@@ -73,7 +63,7 @@ pub(crate) struct Unexpected {
 impl State {
     pub(crate) fn new(home: KernelHome, options: &Options) -> Result<Self> {
         // Some devices want more rights than local ones for the target of a read over iWARP.
-        let config = options.config(!home.adapter.is_iwarp);
+        let config = options.config(!home.devices.use_iwarp(), home.devices.count());
         let buckets = filled(BUCKETS, Bucket::new)?;
         let engine = Engine::new(config, KVVec::new(), KVVec::new(), buckets);
         Ok(Self {
@@ -111,12 +101,13 @@ impl State {
         if self.is_closing(post.context) {
             return Err(EINVAL);
         }
-        if self.home.is_lost {
+        if self.home.is_lost() {
             return Err(ENODEV);
         }
         self.make_room()?;
         let mut held = Held::new(fragments, post.role != Role::Receive);
-        held.prepare_early(&self.home.adapter, self.engine.unexpected_limit())?;
+        let limit = self.engine.unexpected_limit();
+        self.home.prepare_early(&mut held, limit)?;
         let post = Post {
             length: held.length() as u64,
             fragments: held.count(),
@@ -193,15 +184,15 @@ impl State {
         self.settle();
     }
 
-    /// Ends what waits for the device, which was removed.
-    pub(crate) fn lose_device(&mut self) {
-        self.home.lose_device();
+    /// Ends what waits for a device, which was removed.
+    pub(crate) fn lose_device(&mut self, device: u8) {
+        self.home.lose_device(device);
         self.settle();
     }
 
-    /// Returns whether the device was removed, and no result of a context will come.
+    /// Returns whether all devices were removed, and no result of a context will come.
     pub(crate) fn expects_nothing(&self, context: u8) -> bool {
-        self.home.is_lost && self.posted.get(usize::from(context)) == Some(&0)
+        self.home.is_lost() && self.posted.get(usize::from(context)) == Some(&0)
     }
 
     /// Ends the connection of a peer at once.
@@ -249,7 +240,7 @@ impl State {
     }
 
     /// Passes all results of requests to the engine.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         loop {
             while !self.home.reports.is_empty() {
                 if let Ok(report) = self.home.reports.remove(0) {
@@ -262,7 +253,7 @@ impl State {
             if self.engine.take_stay() {
                 self.home.session_stays();
             }
-            if !self.home.connections.shortage.take() {
+            if !self.home.postponed.shortage.take() {
                 return;
             }
             if !self.engine.give_up_idle(&mut Step::new(&mut self.home)) {
@@ -279,8 +270,9 @@ impl State {
             Report::Completed(rail, cookie, success) => {
                 engine.completed(home, rail, cookie, success);
             }
-            Report::Exposed(op, result) => engine.exposed(home, Place::on_one(op), result),
-            Report::Withdrawn(op) => engine.withdrawn(home, Place::on_one(op)),
+            Report::Exposed(place, result) => engine.exposed(home, place, result),
+            Report::Withdrawn(place) => engine.withdrawn(home, place),
+            Report::Moved(rail, device) => engine.place(rail, device),
         }
     }
 
@@ -298,88 +290,5 @@ impl State {
         self.home.tick_postponed(now);
         self.engine.tick(&mut Step::new(&mut self.home), now);
         self.settle();
-    }
-
-    /// Processes an event.
-    pub(crate) fn process(&mut self, event: Event) {
-        match event {
-            Event::Dto(dto) if dto.operation == Operation::Receive => self.received(dto),
-            Event::Dto(dto) => {
-                self.completed(dto.context, dto.is_success());
-                self.home.free_message(dto.buffer);
-            }
-            Event::Bind { context, status } => self.completed(context, status == 0),
-            Event::Request(request) => self.requested(request),
-            Event::Connection(ep, Connection::Established) => self.established(ep),
-            Event::Connection(ep, event) => self.home.connection_ended(ep, event),
-            _ => {}
-        }
-        self.settle();
-    }
-
-    fn received(&mut self, dto: kdat::Completion) {
-        let found = self.home.connections.rail_of(dto.ep);
-        let succeeded = dto.is_success();
-        let Some(rail) = found.filter(|_| succeeded && dto.buffer.is_some()) else {
-            return self.home.flushed(dto.buffer);
-        };
-        let Some(buffer) = dto.buffer else { return };
-        let replaced = self.home.replace_receive(rail);
-        // Without room the message is lost, and so its connection has to end.
-        if self.make_room().is_err() || !replaced {
-            self.engine
-                .disconnect(&mut Step::new(&mut self.home), rail.peer);
-        }
-        let Self { engine, home, .. } = self;
-        let bytes = buffer.get(..dto.length).unwrap_or(&[]);
-        let mut step = Step::with(home, bytes);
-        engine.arrived(&mut step, rail, bytes);
-        match step.without_copy {
-            Some(op) => home.put_stashed(op, Some(Stashed::Buffer(buffer, dto.length))),
-            None => home.give_back_receive(buffer),
-        }
-    }
-
-    fn completed(&mut self, number: u64, success: bool) {
-        let Self { engine, home, .. } = self;
-        let Some(request) = home.requests.remove(number) else {
-            return;
-        };
-        match request.work {
-            Work::Last(cookie) => {
-                engine.completed(&mut Step::new(home), request.rail, cookie, success);
-            }
-            Work::Earlier => {}
-            Work::Bind(op) => home.bind_completed(request.rail, op, success),
-        }
-    }
-
-    fn requested(&mut self, request: Cr) {
-        let mut data = [0; crate::home::PRIVATE_DATA];
-        // The drop of a request rejects it.
-        let Ok(length) = request.private_data(&mut data) else {
-            return;
-        };
-        if self.make_room().is_err() {
-            return;
-        }
-        let Ok(number) = self.home.crs.insert(request) else {
-            return;
-        };
-        let data = data.get(..length).unwrap_or(&data);
-        let request = ConnectRequest { number, device: 0 };
-        self.engine
-            .requested(&mut Step::new(&mut self.home), request, data);
-    }
-
-    fn established(&mut self, ep: EpId) {
-        let Some(rail) = self.home.connections.rail_of(ep) else {
-            return;
-        };
-        let mut data = [0; crate::home::PRIVATE_DATA];
-        let length = self.home.private_data(rail, &mut data);
-        let data = data.get(..length).unwrap_or(&data);
-        self.engine
-            .established(&mut Step::new(&mut self.home), rail, data);
     }
 }

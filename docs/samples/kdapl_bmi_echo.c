@@ -29,11 +29,11 @@
 
 static char *adapter = "rxe0";
 module_param(adapter, charp, 0444);
-MODULE_PARM_DESC(adapter, "RDMA device, network device or IP address");
+MODULE_PARM_DESC(adapter, "RDMA devices, network devices or IP addresses, separated by commas");
 
 static char *listen;
 module_param(listen, charp, 0444);
-MODULE_PARM_DESC(listen, "address to serve at, kdapl://IP:PORT");
+MODULE_PARM_DESC(listen, "address to serve at, kdapl://IP:PORT or kdapl://IP+IP:PORT");
 
 static char *peer;
 module_param(peer, charp, 0444);

@@ -15,7 +15,7 @@
  * Errors of every call: BMI_EDEVINIT before BMI_initialize(), BMI_EINVAL for a NULL pointer, an
  * unknown address, context or operation. BMI_EIO is an error of DAT that has no other number. After
  * the removal of the RDMA device, operations fail with BMI_ENODEV or BMI_ECONNRESET. Posts, and
- * tests without an operation, fail with BMI_ENODEV then.
+ * tests without an operation, fail with BMI_ENODEV then; of several devices, after the last one.
  */
 #ifndef __BMI_H
 #define __BMI_H
@@ -256,7 +256,7 @@ int BMI_testsome(int incount, bmi_op_id_t *id_array, int *outcount, int *index_a
 int BMI_testcontext(int incount, bmi_op_id_t *out_id_array, int *outcount,
 		    bmi_error_code_t *error_code_array, bmi_size_t *actual_size_array,
 		    void **user_ptr_array, int max_idle_time_ms, bmi_context_id context_id);
-/* Takes unexpected messages. After the removal of the device, it fails at once. */
+/* Takes unexpected messages. After the removal of the last device, it fails at once. */
 int BMI_testunexpected(int incount, int *outcount, struct BMI_unexpected_info *info_array,
 		       int max_idle_time_ms);
 /*

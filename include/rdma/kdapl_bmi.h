@@ -18,6 +18,9 @@
  * for a context without operations return -ENODEV from then on, even if unexpected messages have
  * arrived that are not processed yet. An instance does not use a device that comes back: close it,
  * and open another one.
+ *
+ * When one of several devices of an instance is removed, the operations of those peers fail that
+ * have a connection over it. The next ones connect over the other devices.
  */
 #ifndef _RDMA_KDAPL_BMI_H
 #define _RDMA_KDAPL_BMI_H
@@ -63,7 +66,8 @@ struct bmi;
 
 /**
  * struct bmi_options - options of an instance; 0 is the default value of each
- * @rails: connections to each peer, 1 to 4, by default 1; the smaller number of two peers is used
+ * @rails: connections to each peer, 1 to 4, by default 1, and at least one for each device; the
+ *         smaller number of two peers is used
  * @push: 1 if long messages are written by their senders; by default their receivers read them if
  *        both sides can do that
  * @stripe_from: bytes from which on a message is divided over the connections, by default 256 KiB
@@ -76,8 +80,8 @@ struct bmi_options {
 
 /**
  * bmi_open_with() - open an instance
- * @adapter: RDMA device, network device or IP address
- * @listen_addr: "kdapl://IP:PORT" to listen at, or NULL
+ * @adapter: RDMA device, network device or IP address; or up to four of them, separated by commas
+ * @listen_addr: "kdapl://IP:PORT" to listen at, or NULL. All devices listen at the port.
  * @options: options, or NULL for the default ones
  *
  * Return: the instance, or ERR_PTR(): -ENODEV without such a device, -EBUSY if the port is in use,
@@ -209,18 +213,18 @@ int bmi_get_info(struct bmi *bmi, bmi_addr_t addr, int option, void *inout_param
 
 /**
  * bmi_addr_lookup() - make an address of "kdapl://IP:PORT", or of the first such text of a list
- *                     with commas
+ *                     with commas; "kdapl://IP+IP:PORT" for up to four hosts of a peer
  * @bmi: instance
  * @new_addr: out: address, with one reference
  * @id_string: text
  */
 int bmi_addr_lookup(struct bmi *bmi, bmi_addr_t *new_addr, const char *id_string);
 /**
- * bmi_addr_rev_lookup() - copy an address as text, "kdapl://IP:PORT"
+ * bmi_addr_rev_lookup() - copy an address as text, "kdapl://IP:PORT" or "kdapl://IP+IP:PORT"
  * @bmi: instance
  * @addr: address
  * @text: out: text, which ends with a NUL
- * @size: bytes of @text; 80 are enough for each address
+ * @size: bytes of @text; 80 are enough for each address of one host, 256 for each other one
  */
 int bmi_addr_rev_lookup(struct bmi *bmi, bmi_addr_t addr, char *text, size_t size);
 

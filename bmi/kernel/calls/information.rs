@@ -11,13 +11,13 @@ use super::{
 };
 use crate::{
     address::{
-        PeerAddress,
+        Hosts,
         TEXT, //
     },
     engine::LONGEST,
-    instance::Instance, //
+    instance::Instance,
+    memory::Memory, //
 };
-use kdat::Access;
 use kernel::{
     ffi::{
         c_char,
@@ -42,8 +42,8 @@ pub(crate) unsafe extern "C" fn bmi_memalloc(bmi: *const Instance, size: i64) ->
         let size = usize::try_from(size.ok_or(EINVAL)?).map_err(|_| EINVAL)?;
         let shared = shared?;
         // Without the lock: a long allocation stops no message.
-        let pz = shared.with(|inner| inner.state.home.adapter.pz.clone());
-        let memory = pz.share(size, Access::Bind)?;
+        let zones = shared.with(|inner| inner.state.home.devices.zones());
+        let memory = Memory::on_all(&zones, size)?;
         shared.with(|inner| inner.keep(memory))
     };
     allocate().map_or(
@@ -166,11 +166,12 @@ pub(crate) unsafe extern "C" fn bmi_addr_lookup(
             return Err(EINVAL);
         }
         let text = text.and_then(|text| text.to_str().ok()).ok_or(EINVAL)?;
-        let place = PeerAddress::parse(text).ok_or(EINVAL)?;
+        let hosts = Hosts::parse(text).ok_or(EINVAL)?;
         shared?.with(|inner| {
             inner.state.make_room()?;
             let peer = inner.state.engine.add_peer().map_err(|_| ENOMEM)?;
-            inner.state.home.connections.set_address(peer, Some(place));
+            let routes = &mut inner.state.home.connections.routes;
+            routes.set_hosts(peer, Some(hosts));
             Ok(peer.0.raw() as i64)
         })
     };
@@ -199,8 +200,8 @@ pub(crate) unsafe extern "C" fn bmi_addr_rev_lookup(
     let find = || -> Result<[u8; TEXT]> {
         shared?.with(|inner| {
             inner.state.engine.phase(peer).ok_or(EINVAL)?;
-            let address = inner.state.home.connections.address(peer).ok_or(EINVAL)?;
-            Ok(*address.text())
+            let routes = &inner.state.home.connections.routes;
+            routes.hosts(peer).and_then(Hosts::text).ok_or(EINVAL)
         })
     };
     ret(find().and_then(|bytes| {

@@ -328,7 +328,7 @@ pub(crate) unsafe extern "C" fn bmi_testunexpected(
                 unsafe { infos.add(entry).write(taken.into()) };
                 entry += 1;
             }
-            if entry == 0 && inner.state.home.is_lost {
+            if entry == 0 && inner.state.home.is_lost() {
                 return Some(Err(ENODEV));
             }
             (entry > 0 || most == 0).then_some(Ok(entry))

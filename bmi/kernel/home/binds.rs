@@ -12,7 +12,7 @@ use super::{
 };
 use crate::engine::{
     Error,
-    OpId,
+    Place,
     RailId, //
 };
 use kdat::{
@@ -57,7 +57,7 @@ pub(super) enum Step {
 /// Steps that wait, and the number of those that are outstanding on each rail.
 pub(super) struct Binds {
     outstanding: KVVec<(RailId, usize)>,
-    waiting: KVVec<(RailId, OpId, Step)>,
+    waiting: KVVec<(RailId, Place, Step)>,
     /// Bytes of a bind at most.
     pub(super) longest: usize,
 }
@@ -82,8 +82,8 @@ impl Binds {
 
 impl KernelHome {
     /// Posts a step, or lets it wait for earlier ones. Unbinds go first: they let operations end.
-    pub(super) fn queue_bind(&mut self, rail: RailId, op: OpId, step: Step) {
-        let place = match step {
+    pub(super) fn queue_bind(&mut self, rail: RailId, place: Place, step: Step) {
+        let turn = match step {
             Step::Bind { .. } => self.binds.waiting.len(),
             Step::Unbind(_) => 0,
         };
@@ -91,12 +91,12 @@ impl KernelHome {
             && (self.binds.counter(rail).is_some()
                 || self.binds.outstanding.push((rail, 0), GFP_KERNEL).is_ok());
         if !queued {
-            return self.step_ended(op, Err(Error::NoMemory));
+            return self.step_ended(place, Err(Error::NoMemory));
         }
         let _ = self
             .binds
             .waiting
-            .insert_within_capacity(place, (rail, op, step));
+            .insert_within_capacity(turn, (rail, place, step));
         self.post_binds(rail);
     }
 
@@ -107,10 +107,10 @@ impl KernelHome {
         }
         while self.binds.counter(rail).is_some_and(|count| *count < MOST) {
             let waiting = &mut self.binds.waiting;
-            let Some(place) = waiting.iter().position(|(other, ..)| *other == rail) else {
+            let Some(turn) = waiting.iter().position(|(other, ..)| *other == rail) else {
                 return;
             };
-            let Ok((_, op, step)) = waiting.remove(place) else {
+            let Ok((_, place, step)) = waiting.remove(turn) else {
                 return;
             };
             if let Some(count) = self.binds.counter(rail) {
@@ -120,25 +120,25 @@ impl KernelHome {
                 Step::Bind { length, .. } => *length,
                 Step::Unbind(_) => 0,
             };
-            if let Err(error) = self.post_bind(rail, op, step) {
+            if let Err(error) = self.post_bind(rail, place, step) {
                 if error.kind() == kind::LENGTH_ERROR && length > PAGE {
                     // Other binds of the same length may have failed before.
                     self.binds.longest = self.binds.longest.min((length / 2).max(PAGE));
-                    self.too_long(op);
+                    self.too_long(place);
                 }
-                self.bind_ended(rail, op, Err(reason(&error)));
+                self.bind_ended(rail, place, Err(reason(&error)));
             }
         }
     }
 
-    fn post_bind(&mut self, rail: RailId, op: OpId, step: Step) -> kdat::Result {
-        let work = Work::Bind(op);
+    fn post_bind(&mut self, rail: RailId, place: Place, step: Step) -> kdat::Result {
+        let work = Work::Bind(place);
         let number = self.requests.insert(Request { rail, work })?;
         let posted = match self.connections.ep(rail) {
             Some(ep) => post(
                 &mut self.exposures,
-                &self.adapter.pz,
-                (op, step),
+                &self.devices.adapter(place.device).pz,
+                (place, step),
                 ep,
                 number,
             ),
@@ -150,31 +150,35 @@ impl KernelHome {
         posted
     }
 
-    fn bind_ended(&mut self, rail: RailId, op: OpId, result: Result<(), Error>) {
+    fn bind_ended(&mut self, rail: RailId, place: Place, result: Result<(), Error>) {
         if let Some(count) = self.binds.counter(rail) {
             *count = count.saturating_sub(1);
         }
-        self.step_ended(op, result);
+        self.step_ended(place, result);
     }
 
     /// Processes the completion of a bind or of an unbind. One that fails breaks the connection, or
     /// the connection has ended before.
-    pub(crate) fn bind_completed(&mut self, rail: RailId, op: OpId, success: bool) {
-        self.bind_ended(rail, op, if success { Ok(()) } else { Err(Error::Reset) });
+    pub(crate) fn bind_completed(&mut self, rail: RailId, place: Place, success: bool) {
+        self.bind_ended(
+            rail,
+            place,
+            if success { Ok(()) } else { Err(Error::Reset) },
+        );
         self.post_binds(rail);
     }
 
     /// Fails the steps that wait for a rail which has ended.
     pub(super) fn forget_binds(&mut self, rail: RailId) {
         self.binds.outstanding.retain(|(other, _)| *other != rail);
-        while let Some(place) = self
+        while let Some(turn) = self
             .binds
             .waiting
             .iter()
             .position(|(other, ..)| *other == rail)
         {
-            if let Ok((_, op, _)) = self.binds.waiting.remove(place) {
-                self.step_ended(op, Err(Error::Reset));
+            if let Ok((_, place, _)) = self.binds.waiting.remove(turn) {
+                self.step_ended(place, Err(Error::Reset));
             }
         }
     }
@@ -193,12 +197,12 @@ fn reason(error: &kdat::Error) -> Error {
 fn post(
     exposures: &mut super::Exposures,
     pz: &kdat::Pz,
-    (op, step): (OpId, Step),
+    (place, step): (Place, Step),
     ep: &Ep,
     number: u64,
 ) -> kdat::Result {
     match step {
-        Step::Unbind(index) => match exposures.rmr_mut(op, index) {
+        Step::Unbind(index) => match exposures.rmr_mut(place, index) {
             Some(rmr) => rmr.unbind(ep, number),
             None => Ok(()),
         },
@@ -208,9 +212,9 @@ fn post(
             length,
             access,
         } => {
-            let mut rmr: Rmr = exposures.take_rmr(pz)?;
+            let mut rmr: Rmr = exposures.take_rmr(place.device, pz)?;
             let remote = rmr.bind(&memory, (offset, length as u32), access, ep, number)?;
-            exposures.bound(op, rmr, remote)
+            exposures.bound(place, rmr, remote)
         }
     }
 }

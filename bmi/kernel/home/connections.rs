@@ -4,30 +4,32 @@
 
 use super::{
     binds::REQUESTS,
+    devices::Device,
+    routes::Routes,
     KernelHome,
+    Report,
     PLACES, //
 };
 use crate::{
-    address::PeerAddress,
+    address::{
+        ip_of,
+        Hosts, //
+    },
     engine::{
         reason_of,
         rejection,
         EndsEndpoints,
         Error,
         Hello,
-        PeerId,
-        RailId,
-        Shortage, //
+        RailId, //
     },
     options::Options,
     storage::extend, //
 };
-use core::mem;
 use kdat::{
     Connection,
     Ep,
-    EpAttr,
-    EpId, //
+    EpAttr, //
 };
 use kernel::{
     alloc::AllocError,
@@ -38,65 +40,54 @@ use kernel::{
 /// Bytes of private data on each transport.
 pub(crate) const PRIVATE_DATA: usize = 64;
 
+/// Identity of an Endpoint: the number of its device, and its identity there.
+pub(crate) type EpId = (u8, kdat::EpId);
+
 /// The connections, and the addresses of peers.
 pub(crate) struct Connections {
     /// Endpoints and their rails, in the order of the Endpoints' identities.
     eps: KVVec<(EpId, RailId)>,
-    /// Endpoints by the indices of peers, `rails` places for each.
-    of_peers: KVVec<Option<(RailId, Arc<Ep>)>>,
-    rails: usize,
-    /// Addresses to which this side connects, by the indices of peers.
-    addresses: KVVec<Option<PeerAddress>>,
+    /// Endpoints, by the places of their rails.
+    of_rails: KVVec<Option<(RailId, Arc<Ep>)>>,
+    pub(crate) routes: Routes,
     timeout: u32,
     /// Receives and requests of an Endpoint.
     receives: u32,
     requests: u32,
     /// Segments of a message.
     segments: u32,
-    pub(crate) shortage: Shortage,
-    /// An Endpoint was freed, and no connect was tried again since then.
-    was_freed: bool,
-    /// Connects that wait for an Endpoint, and when they began: the oldest one first.
-    postponed: KVVec<(RailId, Hello, u64)>,
-    /// Milliseconds at the last tick.
-    now: u64,
 }
 
 impl Connections {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             eps: KVVec::new(),
-            of_peers: KVVec::new(),
-            rails: options.rails.into(),
-            addresses: KVVec::new(),
+            of_rails: KVVec::new(),
+            routes: Routes::new(options.rails),
             timeout: options.connect_timeout.saturating_mul(1000),
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
             segments: options.segments(),
-            shortage: Shortage::default(),
-            was_freed: false,
-            postponed: KVVec::new(),
-            now: 0,
         }
     }
 
     pub(super) fn make_room(&mut self, peers: usize) -> Result<(), AllocError> {
-        let rails = self.rails_of(peers);
-        extend(&mut self.of_peers, rails, || None)?;
-        extend(&mut self.addresses, peers, || None)?;
+        let rails = self.routes.rails_of(peers);
+        extend(&mut self.of_rails, rails, || None)?;
+        self.routes.make_room(peers)?;
         let more = rails.saturating_sub(self.eps.len());
         self.eps.reserve(more, GFP_KERNEL)
     }
 
-    /// Returns the place of a rail.
-    fn place(&self, rail: RailId) -> usize {
-        rail.peer.0.index() as usize * self.rails + usize::from(rail.rail)
-    }
-
     /// Returns the Endpoint of a rail.
     pub(super) fn ep(&self, rail: RailId) -> Option<&Arc<Ep>> {
-        let (found, ep) = self.of_peers.get(self.place(rail))?.as_ref()?;
+        let (found, ep) = self.of_rails.get(self.routes.index(rail))?.as_ref()?;
         (*found == rail).then_some(ep)
+    }
+
+    /// Returns the device of a rail.
+    pub(super) fn device(&self, rail: RailId) -> Option<u8> {
+        self.routes.device(rail)
     }
 
     fn find(&self, ep: EpId) -> Result<usize, usize> {
@@ -109,20 +100,10 @@ impl Connections {
         self.eps.get(place).map(|(_, rail)| *rail)
     }
 
-    /// Returns the number of rails that so many peers may have.
-    pub(super) fn rails_of(&self, peers: usize) -> usize {
-        peers.saturating_mul(self.rails)
-    }
-
-    /// Returns the number of connections.
-    pub(crate) fn count(&self) -> usize {
-        self.eps.len()
-    }
-
     /// Stores the Endpoint of a rail. There is room for all rails of each peer.
-    fn insert(&mut self, rail: RailId, ep: Arc<Ep>) {
-        let (id, index) = (ep.id(), self.place(rail));
-        if let (Err(place), Some(slot)) = (self.find(id), self.of_peers.get_mut(index)) {
+    fn insert(&mut self, rail: RailId, device: u8, ep: Arc<Ep>) {
+        let (id, index) = ((device, ep.id()), self.routes.index(rail));
+        if let (Err(place), Some(slot)) = (self.find(id), self.of_rails.get_mut(index)) {
             let _ = self.eps.insert_within_capacity(place, (id, rail));
             *slot = Some((rail, ep));
         }
@@ -131,58 +112,35 @@ impl Connections {
     /// Takes the Endpoint of a rail out of the tables.
     pub(super) fn remove(&mut self, rail: RailId) -> Option<Arc<Ep>> {
         let id = self.ep(rail)?.id();
-        if let Ok(place) = self.find(id) {
+        if let Ok(place) = self.find((self.device(rail)?, id)) {
             let _ = self.eps.remove(place);
         }
-        let index = self.place(rail);
-        let slot = self.of_peers.get_mut(index)?;
+        let index = self.routes.index(rail);
+        let slot = self.of_rails.get_mut(index)?;
         slot.take().map(|(_, ep)| ep)
     }
 
-    /// Notes that an Endpoint was freed.
-    pub(super) fn ep_was_freed(&mut self) {
-        self.shortage.ep_was_freed(self.now);
-        self.was_freed = true;
-    }
-
-    /// Forgets a connect that waits for an Endpoint.
-    pub(super) fn forget_postponed(&mut self, rail: RailId) {
-        self.postponed.retain(|(waiting, ..)| *waiting != rail);
-    }
-
-    /// Returns the messages that the peer of a connection may send, and the number of connections.
-    pub(super) fn window(&self) -> (usize, usize) {
-        (self.receives as usize, self.count())
-    }
-
-    /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
-    fn postpone(&mut self, rail: RailId, hello: &Hello) -> bool {
-        self.shortage.begin();
-        let connect = (rail, *hello, self.now);
-        self.postponed.push(connect, GFP_KERNEL).is_ok()
-    }
-
-    /// Returns the address of a peer.
-    pub(crate) fn address(&self, peer: PeerId) -> Option<&PeerAddress> {
-        self.addresses.get(peer.0.index() as usize)?.as_ref()
-    }
-
-    /// Sets the address of a peer; `None` for one that was freed.
-    pub(crate) fn set_address(&mut self, peer: PeerId, address: Option<PeerAddress>) {
-        if let Some(slot) = self.addresses.get_mut(peer.0.index() as usize) {
-            *slot = address;
-        }
+    /// Returns the messages that the peer of a connection may send, and the number of connections
+    /// over a device.
+    pub(super) fn window(&self, device: u8) -> (usize, usize) {
+        let until = |last: u8| self.eps.partition_point(|((device, _), _)| *device <= last);
+        let before = device.checked_sub(1).map_or(0, until);
+        (self.receives as usize, until(device) - before)
     }
 }
 
 impl KernelHome {
     /// Creates the Endpoint of a rail, and posts receives for it.
     fn create_ep(&mut self, rail: RailId) -> kdat::Result {
-        let eps = self.connections.count() + 1;
-        self.adapter.make_room_for_events(eps)?;
-        let (adapter, connections) = (&self.adapter, &mut self.connections);
-        let srq = self.receives.srq().cloned();
-        let segments = |limit: u32| limit.clamp(1, kdat::MAX_SEGMENTS as u32) as i32;
+        let connections = &mut self.connections;
+        let number = connections.device(rail).unwrap_or(0);
+        let (window, count) = connections.window(number);
+        let Device {
+            adapter, receives, ..
+        } = self.devices.get_mut(number);
+        adapter.make_room_for_events(count + 1)?;
+        let srq = receives.srq().cloned();
+        let (writes, reads) = adapter.rdma_segments();
         let attr = EpAttr {
             max_recv_dtos: if srq.is_some() {
                 0
@@ -194,8 +152,8 @@ impl KernelHome {
             max_request_iov: connections.segments as i32,
             max_rdma_read_in: adapter.limits.reads_in as i32,
             max_rdma_read_out: adapter.limits.reads_out as i32,
-            max_rdma_write_iov: segments(adapter.limits.write_segments),
-            max_rdma_read_iov: segments(adapter.limits.read_segments),
+            max_rdma_write_iov: writes as i32,
+            max_rdma_read_iov: reads as i32,
             ..Default::default()
         };
         let evds = (&adapter.evd).into();
@@ -203,126 +161,102 @@ impl KernelHome {
             Some(srq) => adapter.pz.create_ep_with_srq(evds, srq, Some(&attr))?,
             None => adapter.pz.create_ep(evds, Some(&attr))?,
         };
-        let window = (connections.receives as usize, connections.count() + 1);
-        self.receives.prepare(adapter, &ep, window)?;
-        connections.insert(rail, Arc::new(ep, GFP_KERNEL)?);
+        receives.prepare(adapter, &ep, (window, count + 1))?;
+        connections.insert(rail, number, Arc::new(ep, GFP_KERNEL)?);
         Ok(())
     }
 
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        let Err(error) = self.try_connect(rail, hello) else {
-            return;
-        };
+        if let Err(error) = self.connect_or_wait(rail, hello) {
+            self.connect_failed(rail, Some(error));
+        }
+    }
+
+    /// Connects a rail. Without an Endpoint the first rail of a session waits for one.
+    fn connect_or_wait(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
+        let begun = self.try_connect(rail, hello);
         // Only a session without connections is worth an idle one.
-        let may_wait = rail.rail == 0 && error == Error::NoMemory;
-        if !may_wait || !self.connections.postpone(rail, hello) {
-            self.close_rail(rail, Some(error));
+        if begun != Err(Error::NoMemory) || rail.rail > 0 {
+            return begun;
+        }
+        self.free_unconnected(rail);
+        match self.postponed.push(rail, hello) {
+            true => Ok(()),
+            false => begun,
         }
     }
 
-    /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
-    fn retry_postponed(&mut self) {
-        let Some((rail, hello, _)) = self.connections.postponed.first().copied() else {
-            return;
-        };
-        let outcome = self.try_connect(rail, &hello);
-        if outcome == Err(Error::NoMemory) {
-            self.connections.shortage.go_on(self.connections.now);
-            return;
+    pub(super) fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
+        let device = self.connections.device(rail).unwrap_or(0);
+        if self.is_lost() {
+            return Err(Error::DeviceLost);
         }
-        let _ = self.connections.postponed.remove(0);
-        if let Err(error) = outcome {
-            self.close_rail(rail, Some(error));
-        }
-    }
-
-    /// Asks another session to leave if a connect waits, since the one that was asked stays.
-    pub(crate) fn session_stays(&mut self) {
-        let (waits, now) = (!self.connections.postponed.is_empty(), self.connections.now);
-        self.connections.shortage.session_stays(waits, now);
-    }
-
-    /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
-    /// is no idle session.
-    pub(crate) fn fail_postponed(&mut self) {
-        if self.connections.shortage.expects_ep(self.connections.now) {
-            return;
-        }
-        if let Some((rail, ..)) = self.connections.postponed.pop() {
-            self.close_rail(rail, Some(Error::NoMemory));
-        }
-    }
-
-    /// Lets time pass: tries again, and fails the connects that have waited for too long. `now` is
-    /// in milliseconds.
-    pub(crate) fn tick_postponed(&mut self, now: u64) {
-        self.connections.now = now;
-        if self.connections.shortage.tick(now) {
-            self.retry_postponed();
-        }
-        self.expire_postponed(now);
-    }
-
-    fn expire_postponed(&mut self, now: u64) {
-        let timeout = u64::from(self.connections.timeout / 1000);
-        while let Some((rail, _, since)) = self.connections.postponed.first().copied() {
-            if now < since.saturating_add(timeout) {
-                return;
-            }
-            let _ = self.connections.postponed.remove(0);
-            self.close_rail(rail, Some(Error::NoMemory));
-        }
-    }
-
-    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
-        let address = self.connections.address(rail.peer).copied();
-        let address = address.ok_or(Error::Unreachable)?;
+        let host = self.connections.routes.address(rail);
+        let host = host.ok_or(Error::Unreachable)?;
         self.create_ep(rail)
-            .map_err(|error| self.reason_of(error).unwrap_or(Error::NoMemory))?;
+            .map_err(|error| self.reason_of(device, error).unwrap_or(Error::NoMemory))?;
         let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
         let timeout = self.connections.timeout;
-        let begun = ep.connect(&address.ip(), address.port(), timeout, &hello.encode());
-        begun.map_err(|error| self.reason_of(error).unwrap_or(Error::Unreachable))
+        let begun = ep.connect(&ip_of(host), host.port().into(), timeout, &hello.encode());
+        begun.map_err(|error| self.reason_of(device, error).unwrap_or(Error::Unreachable))
+    }
+
+    /// Ends a rail, or tries another way to the peer if it has not begun its session yet.
+    pub(super) fn connect_failed(&mut self, rail: RailId, mut reason: Option<Error>) {
+        loop {
+            if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
+                self.lose_device(self.connections.device(rail).unwrap_or(0));
+            }
+            let Some((hello, way)) = self.choose_again(rail, reason) else {
+                return self.close_rail(rail, reason);
+            };
+            self.free_unconnected(rail);
+            self.connections.routes.go_from(rail, way);
+            self.report(Report::Moved(rail, way.0));
+            match self.connect_or_wait(rail, &hello) {
+                Ok(()) => return,
+                Err(error) => reason = Some(error),
+            }
+        }
     }
 
     /// Returns the error of operations after a call of DAT that the device has refused.
-    fn reason_of(&self, error: kdat::Error) -> Option<Error> {
-        error.is_of_device().then(|| match self.device_is_gone() {
-            true => Error::DeviceLost,
-            false => Error::Unreachable,
-        })
+    fn reason_of(&self, device: u8, error: kdat::Error) -> Option<Error> {
+        error
+            .is_of_device()
+            .then(|| match self.devices.is_gone(device) {
+                true => Error::DeviceLost,
+                false => Error::Unreachable,
+            })
     }
 
-    /// Returns whether the device was removed. The events of its connections come before the one
-    /// that says so, thus this asks by a call that needs the device.
-    fn device_is_gone(&self) -> bool {
-        let needs_device = || self.adapter.pz.buffer(1);
-        self.is_lost || needs_device().is_err_and(|error| error.is_of_device())
-    }
-
-    /// Notes that the device was removed. Wakes all waiters, and fails the connects that wait for
-    /// an Endpoint. Connections end by events of their own.
-    pub(crate) fn lose_device(&mut self) {
-        self.is_lost = true;
+    /// Notes that a device was removed. Without another one, wakes all waiters, and fails the
+    /// connects that wait for an Endpoint. Connections end by events of their own.
+    pub(crate) fn lose_device(&mut self, device: u8) {
+        self.devices.lose(device);
+        if !self.is_lost() {
+            return;
+        }
         self.wakes = (1 << PLACES) - 1;
-        while let Some((rail, ..)) = self.connections.postponed.pop() {
+        while let Some(rail) = self.postponed.pop() {
             self.close_rail(rail, Some(Error::DeviceLost));
         }
     }
 
     pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
-        let Some(cr) = self.crs.remove(request) else {
+        let Some((device, cr)) = self.crs.remove(request) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
+        self.connections.routes.accepted(rail, device);
         if rail.rail == 0 {
-            let remote = cr.remote().ok().and_then(PeerAddress::new);
-            self.connections.set_address(rail.peer, remote);
+            let remote = cr.remote().ok().map(Hosts::from);
+            self.connections.routes.set_hosts(rail.peer, remote);
         }
         if self.create_ep(rail).is_err() && self.create_ep_after_ends(rail).is_err() {
             let _ = cr.reject(&rejection());
             if rail.rail == 0 {
                 // The next request may find an Endpoint.
-                self.connections.shortage.begin();
+                self.postponed.shortage.begin();
             }
             return self.close_rail(rail, Some(Error::NoMemory));
         }
@@ -351,7 +285,7 @@ impl KernelHome {
                 Some(reason_of(data.get(..length).unwrap_or(&[])))
             }
             Connection::Broken | Connection::NonPeerRejected | Connection::AcceptFailed
-                if self.device_is_gone() =>
+                if self.devices.is_gone(id.0) =>
             {
                 Some(Error::DeviceLost)
             }
@@ -360,17 +294,7 @@ impl KernelHome {
             Connection::TimedOut => Some(Error::TimedOut),
             _ => None,
         };
-        self.close_rail(rail, reason);
-    }
-
-    /// Tries the oldest connect that waits for an Endpoint again if one was freed. Returns whether
-    /// one was.
-    pub(crate) fn retry_if_freed(&mut self) -> bool {
-        let was_freed = mem::take(&mut self.connections.was_freed);
-        if was_freed {
-            self.retry_postponed();
-        }
-        was_freed
+        self.connect_failed(rail, reason);
     }
 
     /// Copies the private data of the peer's answer, and returns their length.

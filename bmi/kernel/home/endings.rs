@@ -4,6 +4,7 @@
 //! instance.
 
 use super::{
+    devices::Device,
     KernelHome,
     Report,
     Work, //
@@ -63,25 +64,45 @@ impl EndsEndpoints for KernelHome {
     }
 
     fn closed(&mut self, rail: RailId, reason: Option<Error>) {
+        self.connections.routes.forget(rail);
         self.report(Report::Closed(rail, reason));
     }
 
     fn freed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_requests(rail);
         self.forget_binds(rail);
-        let window = self.connections.window();
-        self.receives.forget(&self.adapter, window);
+        self.forget_receives(rail);
         self.closed(rail, reason);
-        self.connections.ep_was_freed();
+        self.postponed.ep_was_freed();
     }
 }
 
 impl KernelHome {
+    /// Frees the Endpoint of a rail, if it has one, at once: it was never connected.
+    pub(super) fn free_unconnected(&mut self, rail: RailId) {
+        if let Some(ep) = self.take_ep(rail) {
+            drop(ep);
+            self.forget_receives(rail);
+        }
+    }
+
+    /// Replaces receives that were lost with an Endpoint.
+    fn forget_receives(&mut self, rail: RailId) {
+        let Some(device) = self.connections.device(rail) else {
+            return;
+        };
+        let window = self.connections.window(device);
+        let Device {
+            receives, adapter, ..
+        } = self.devices.get_mut(device);
+        receives.forget(adapter, window);
+    }
+
     /// Forgets requests of an Endpoint that was freed, of which no events come any more.
     fn forget_requests(&mut self, rail: RailId) {
         while let Some(request) = self.requests.take_where(|request| request.rail == rail) {
-            if let Work::Bind(op) = request.work {
-                self.step_ended(op, Err(Error::Reset));
+            if let Work::Bind(place) = request.work {
+                self.step_ended(place, Err(Error::Reset));
             }
         }
     }

@@ -16,11 +16,12 @@ use crate::{
     engine::{
         Descriptor,
         Error,
-        OpId,
+        Place,
         RailId,
         Rails,
         Rdma,
-        Wanted, //
+        Wanted,
+        MAX_RAILS, //
     },
     storage::extend, //
 };
@@ -35,10 +36,10 @@ use kernel::{
     prelude::*, //
 };
 
-/// RMRs that are kept for later operations.
+/// RMRs of a device that are kept for later operations.
 const KEPT: usize = 64;
 
-/// Exposed memory of an operation.
+/// Exposed memory of an operation on a device.
 struct Exposure {
     rail: RailId,
     wanted: Wanted,
@@ -55,78 +56,108 @@ struct Exposure {
 
 /// Exposed memory of all operations.
 pub(super) struct Exposures {
-    /// By the indices of the operations' keys.
+    /// By the indices of the operations' keys, a place for each device.
     of_ops: KVVec<Option<Exposure>>,
-    /// RMRs that are not bound.
-    free: KVec<Rmr>,
+    devices: usize,
+    /// RMRs of each device that are not bound.
+    free: [KVec<Rmr>; MAX_RAILS],
 }
 
 impl Exposures {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(devices: u8) -> Self {
         Self {
             of_ops: KVVec::new(),
-            free: KVec::new(),
+            devices: devices.into(),
+            free: core::array::from_fn(|_| KVec::new()),
         }
     }
 
     pub(super) fn make_room(&mut self, ops: usize) -> Result<(), AllocError> {
-        extend(&mut self.of_ops, ops, || None)
+        extend(&mut self.of_ops, ops.saturating_mul(self.devices), || None)
     }
 
-    fn of(&mut self, op: OpId) -> Option<&mut Exposure> {
-        self.of_ops.get_mut(op.0.index() as usize)?.as_mut()
+    fn index(&self, place: Place) -> usize {
+        place.op.0.index() as usize * self.devices + usize::from(place.device)
     }
 
-    fn take(&mut self, op: OpId) -> Option<Exposure> {
-        self.of_ops.get_mut(op.0.index() as usize)?.take()
+    fn get(&self, place: Place) -> Option<&Exposure> {
+        self.of_ops.get(self.index(place))?.as_ref()
     }
 
-    fn put(&mut self, op: OpId, exposure: Exposure) {
-        if let Some(place) = self.of_ops.get_mut(op.0.index() as usize) {
-            *place = Some(exposure);
+    fn of(&mut self, place: Place) -> Option<&mut Exposure> {
+        let index = self.index(place);
+        self.of_ops.get_mut(index)?.as_mut()
+    }
+
+    fn take(&mut self, place: Place) -> Option<Exposure> {
+        let index = self.index(place);
+        self.of_ops.get_mut(index)?.take()
+    }
+
+    fn put(&mut self, place: Place, exposure: Exposure) {
+        let index = self.index(place);
+        if let Some(slot) = self.of_ops.get_mut(index) {
+            *slot = Some(exposure);
         }
     }
 
     /// Returns the RMRs of an operation's memory.
-    pub(super) fn segments(&self, op: OpId) -> &[(Rmr, Remote)] {
-        let exposure = self.of_ops.get(op.0.index() as usize);
-        exposure
-            .and_then(Option::as_ref)
-            .map_or(&[], |exposure| &exposure.bound)
+    pub(super) fn segments(&self, place: Place) -> &[(Rmr, Remote)] {
+        self.get(place).map_or(&[], |exposure| &exposure.bound)
     }
 
-    /// Returns the descriptors of an operation's memory, for a message of `length` bytes.
+    /// Returns whether another device exposes memory of the operation.
+    pub(super) fn others(&self, place: Place) -> bool {
+        let devices = (0_u8..).take(self.devices);
+        let mut others = devices.filter(|device| *device != place.device);
+        others.any(|device| self.get(Place { device, ..place }).is_some())
+    }
+
+    /// Returns the descriptors of an operation's memory for some rails, for a message of `length`
+    /// bytes.
     pub(super) fn descriptors(
         &self,
-        op: OpId,
+        place: Place,
+        rails: Rails,
         length: u64,
     ) -> impl Iterator<Item = Descriptor> + '_ {
         let mut left = length;
-        self.segments(op).iter().map(move |(_, remote)| {
+        self.segments(place).iter().map(move |(_, remote)| {
             let length = u64::from(remote.length).min(left);
             left -= length;
             Descriptor {
                 address: remote.address,
                 length: length as u32,
                 context: remote.context,
-                rails: Rails::ALL,
+                rails,
             }
         })
     }
 
-    /// Returns an RMR that is not bound.
-    pub(super) fn take_rmr(&mut self, pz: &Pz) -> kdat::Result<Rmr> {
-        self.free.pop().map_or_else(|| pz.create_rmr(), Ok)
+    /// Returns an RMR of a device that is not bound.
+    pub(super) fn take_rmr(&mut self, device: u8, pz: &Pz) -> kdat::Result<Rmr> {
+        let free = self.free.get_mut(usize::from(device));
+        let free = free.and_then(|free| free.pop());
+        free.map_or_else(|| pz.create_rmr(), Ok)
+    }
+
+    /// Keeps an RMR of a device that is not bound, or frees it.
+    fn give_back(&mut self, device: u8, mut rmr: Rmr) {
+        rmr.forget_memory();
+        let free = self.free.get_mut(usize::from(device));
+        if let Some(free) = free.filter(|free| free.len() < KEPT) {
+            let _ = free.push(rmr, GFP_KERNEL);
+        }
     }
 
     /// Returns a bound RMR of an operation.
-    pub(super) fn rmr_mut(&mut self, op: OpId, index: usize) -> Option<&mut Rmr> {
-        self.of(op)?.bound.get_mut(index).map(|(rmr, _)| rmr)
+    pub(super) fn rmr_mut(&mut self, place: Place, index: usize) -> Option<&mut Rmr> {
+        self.of(place)?.bound.get_mut(index).map(|(rmr, _)| rmr)
     }
 
     /// Records a bind that was posted. The drop of an RMR that finds no room ends its bind.
-    pub(super) fn bound(&mut self, op: OpId, rmr: Rmr, remote: Remote) -> kdat::Result {
-        if let Some(exposure) = self.of(op) {
+    pub(super) fn bound(&mut self, place: Place, rmr: Rmr, remote: Remote) -> kdat::Result {
+        if let Some(exposure) = self.of(place) {
             exposure.bound.push((rmr, remote), GFP_KERNEL)?;
         }
         Ok(())
@@ -135,8 +166,8 @@ impl Exposures {
 
 impl KernelHome {
     /// Starts to expose the memory of an operation.
-    pub(super) fn begin_expose(&mut self, op: OpId, rail: RailId, wanted: Wanted) {
-        let binds = self.binds_for(op, wanted);
+    pub(super) fn begin_expose(&mut self, place: Place, rail: RailId, wanted: Wanted) {
+        let binds = self.binds_for(place, wanted);
         let exposure = Exposure {
             rail,
             wanted,
@@ -146,87 +177,84 @@ impl KernelHome {
             too_long: false,
             ending: false,
         };
-        self.exposures.put(op, exposure);
+        self.exposures.put(place, exposure);
         for bind in binds.into_iter().flatten() {
-            self.queue_bind(rail, op, bind);
+            self.queue_bind(rail, place, bind);
         }
-        self.review(op);
+        self.review(place);
     }
 
     /// Returns the binds of an operation's memory. Returns `None` if that is impossible, or not
     /// worth the time.
-    fn binds_for(&mut self, op: OpId, wanted: Wanted) -> Option<KVec<Step>> {
+    fn binds_for(&mut self, place: Place, wanted: Wanted) -> Option<KVec<Step>> {
         let length = wanted.length as usize;
-        let parts = self.for_exposure(op, length)?;
+        let parts = self.for_exposure(place, length)?;
         let binds = divide(&parts, wanted, self.binds.longest);
         if binds.is_some() || wanted.rdma == Rdma::Read {
             return binds;
         }
         // Contiguous memory takes fewer binds.
-        let whole = self.for_exposure_in_one(op, length)?;
+        let whole = self.for_exposure_in_one(place, length)?;
         divide(&whole, wanted, self.binds.longest)
     }
 
     /// Starts to withdraw the memory of an operation.
-    pub(super) fn begin_withdraw(&mut self, op: OpId) {
-        let Some(exposure) = self.exposures.of(op) else {
-            return self.report(Report::Withdrawn(op));
+    pub(super) fn begin_withdraw(&mut self, place: Place) {
+        let Some(exposure) = self.exposures.of(place) else {
+            return self.report(Report::Withdrawn(place));
         };
         exposure.ending = true;
         let (rail, count) = (exposure.rail, exposure.bound.len());
         if self.connections.ep(rail).is_some() {
             exposure.outstanding += count;
             for index in 0..count {
-                self.queue_bind(rail, op, Step::Unbind(index));
+                self.queue_bind(rail, place, Step::Unbind(index));
             }
         }
-        self.review(op);
+        self.review(place);
     }
 
     /// Records that a bind of an operation was too long for the device.
-    pub(super) fn too_long(&mut self, op: OpId) {
-        if let Some(exposure) = self.exposures.of(op) {
+    pub(super) fn too_long(&mut self, place: Place) {
+        if let Some(exposure) = self.exposures.of(place) {
             exposure.too_long = true;
         }
     }
 
     /// Processes the end of a bind or of an unbind.
-    pub(super) fn step_ended(&mut self, op: OpId, result: Result<(), Error>) {
-        if let Some(exposure) = self.exposures.of(op) {
+    pub(super) fn step_ended(&mut self, place: Place, result: Result<(), Error>) {
+        if let Some(exposure) = self.exposures.of(place) {
             exposure.outstanding = exposure.outstanding.saturating_sub(1);
             exposure.failed = exposure.failed.or(result.err());
         }
-        self.review(op);
+        self.review(place);
     }
 
     /// Reports the exposure or the withdrawal of an operation's memory when it is complete.
-    fn review(&mut self, op: OpId) {
-        let Some(exposure) = self.exposures.of(op).filter(|e| e.outstanding == 0) else {
+    fn review(&mut self, place: Place) {
+        let Some(exposure) = self.exposures.of(place).filter(|e| e.outstanding == 0) else {
             return;
         };
         let (ending, failed, rail) = (exposure.ending, exposure.failed, exposure.rail);
         let (wanted, count) = (exposure.wanted, exposure.bound.len() as u16);
         if exposure.too_long && !ending {
             // Shorter binds now. Dropping the RMRs frees them.
-            self.exposures.take(op);
-            return self.begin_expose(op, rail, wanted);
+            self.exposures.take(place);
+            return self.begin_expose(place, rail, wanted);
         }
         if !ending && failed.is_none() {
-            return self.report(Report::Exposed(op, Ok(count)));
+            return self.report(Report::Exposed(place, Ok(count)));
         }
         // Dropping an RMR frees it, which ends the access.
-        let ended = self.exposures.take(op);
+        let ended = self.exposures.take(place);
         if ending && failed.is_none() && self.connections.ep(rail).is_some() {
-            for (mut rmr, _) in ended.into_iter().flat_map(|exposure| exposure.bound) {
-                rmr.forget_memory();
-                if self.exposures.free.len() < KEPT {
-                    let _ = self.exposures.free.push(rmr, GFP_KERNEL);
-                }
+            for (rmr, _) in ended.into_iter().flat_map(|exposure| exposure.bound) {
+                self.exposures.give_back(place.device, rmr);
             }
         }
         self.report(match ending {
-            true => Report::Withdrawn(op),
-            false => Report::Exposed(op, Err(failed.unwrap_or(Error::NoMemory))),
+            true => Report::Withdrawn(place),
+            false => Report::Exposed(place, Err(failed.unwrap_or(Error::NoMemory))),
         });
     }
 }

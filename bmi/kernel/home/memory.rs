@@ -5,27 +5,29 @@
 //! Memory of `bmi_memalloc()` is moved by RDMA. Other memory is copied through registered memory:
 //! to register it would take one request for each of its pages, and as much time.
 
-use super::{
-    Adapter,
-    KernelHome, //
-};
+use super::KernelHome;
 use crate::{
     engine::{
         described,
         descriptors,
         Descriptor,
         OpId,
+        Place,
         Rails,
         LONGEST, //
     },
-    foreign::Foreign, //
+    foreign::Foreign,
+    memory::Memory, //
 };
 use kdat::{
-    Access,
     Part,
+    Pz,
     Shared, //
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::AllocError,
+    prelude::*, //
+};
 
 /// Fragments of a list from which on the list is copied through contiguous memory, if they are
 /// short.
@@ -40,7 +42,7 @@ const EARLY: u64 = 8 << 20;
 /// Fragment of a message, which is not empty.
 pub(crate) enum Fragment {
     /// Bytes of registered memory: offset and length.
-    Registered(Shared, usize, usize),
+    Registered(Memory, usize, usize),
     /// Other memory.
     Foreign(Foreign),
 }
@@ -58,9 +60,9 @@ impl Fragment {
         let length = self.length().min(from.len());
         let from = from.get(..length).unwrap_or(&[]);
         match self {
-            Self::Registered(shared, offset, _) => {
+            Self::Registered(memory, offset, _) => {
                 // It lies within the memory.
-                let _ = shared.write(*offset, from);
+                let _ = memory.write(*offset, from);
             }
             Self::Foreign(memory) => {
                 if let Some(to) = memory.bytes_mut().get_mut(..length) {
@@ -76,8 +78,8 @@ impl Fragment {
         let length = self.length().min(to.len());
         let to = to.get_mut(..length).unwrap_or(&mut []);
         match self {
-            Self::Registered(shared, offset, _) => {
-                let _ = shared.read(*offset, to);
+            Self::Registered(memory, offset, _) => {
+                let _ = memory.read(*offset, to);
             }
             Self::Foreign(memory) => {
                 to.copy_from_slice(memory.bytes().get(..length).unwrap_or(&[]))
@@ -91,7 +93,7 @@ impl Fragment {
 pub(crate) struct Held {
     fragments: KVec<Fragment>,
     /// Registered memory for RDMA, in place of the fragments.
-    bounce: Option<Shared>,
+    bounce: Option<Memory>,
     /// RDMA has been used.
     moved: bool,
     /// Memory of the peer.
@@ -161,29 +163,25 @@ impl Held {
         self.fragments.iter().any(foreign) || count >= MANY && self.length() / count < SHORT
     }
 
-    /// Makes the memory of an operation that is longer than `limit` ready for RDMA, unless it is a
-    /// receive that may need much less.
-    pub(crate) fn prepare_early(&mut self, adapter: &Adapter, limit: u64) -> kdat::Result {
-        // The engine refuses a longer send.
-        let most = if self.sends { LONGEST } else { EARLY };
-        let length = self.length();
-        match (limit + 1..=most).contains(&(length as u64)) {
-            true => self.prepare(adapter, length),
-            false => Ok(()),
+    /// Makes the memory ready for RDMA of a message of `length` bytes on a device.
+    fn prepare(&mut self, on: (u8, &Pz), length: usize) -> kdat::Result {
+        if let Some(memory) = &mut self.bounce {
+            return memory.register(on);
         }
-    }
-
-    /// Makes the memory ready for RDMA of a message of `length` bytes.
-    fn prepare(&mut self, adapter: &Adapter, length: usize) -> kdat::Result {
-        match self.bounce.is_some() || !self.needs_bounce() {
-            true => Ok(()),
-            false => self.gather(adapter, length),
+        if self.needs_bounce() {
+            return self.gather(on, length);
         }
+        for fragment in &mut self.fragments {
+            if let Fragment::Registered(memory, ..) = fragment {
+                memory.register(on)?;
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the fragments by contiguous memory, for a message of `length` bytes.
-    fn gather(&mut self, adapter: &Adapter, length: usize) -> kdat::Result {
-        let memory = adapter.pz.share(length.max(1), Access::Bind)?;
+    fn gather(&mut self, on: (u8, &Pz), length: usize) -> kdat::Result {
+        let memory = Memory::new(on, length.max(1))?;
         if self.sends {
             let mut at = 0;
             for fragment in &self.fragments {
@@ -202,16 +200,18 @@ impl Held {
         }
     }
 
-    /// Returns the memory that RDMA moves.
-    fn registered(&mut self) -> kdat::Result<Parts> {
+    /// Returns the memory that RDMA moves on a device, on which it is registered.
+    fn registered(&mut self, device: u8) -> kdat::Result<Parts> {
         self.moved = true;
         let mut parts = KVec::new();
         if let Some(memory) = &self.bounce {
-            parts.push((memory.clone(), 0, memory.size()), GFP_KERNEL)?;
+            let shared = memory.on(device).ok_or(AllocError)?;
+            parts.push((shared.clone(), 0, memory.size()), GFP_KERNEL)?;
             return Ok(parts);
         }
         for fragment in &self.fragments {
-            if let Fragment::Registered(shared, offset, length) = fragment {
+            if let Fragment::Registered(memory, offset, length) = fragment {
+                let shared = memory.on(device).ok_or(AllocError)?;
                 parts.push((shared.clone(), *offset, *length), GFP_KERNEL)?;
             }
         }
@@ -236,7 +236,7 @@ impl Held {
 const STEP: usize = 4096;
 
 /// Copies a fragment to memory at `at`. Returns its length.
-fn copy_to(fragment: &Fragment, memory: &Shared, at: usize) -> kdat::Result<usize> {
+fn copy_to(fragment: &Fragment, memory: &Memory, at: usize) -> kdat::Result<usize> {
     match fragment {
         Fragment::Foreign(foreign) => memory.write(at, foreign.bytes())?,
         Fragment::Registered(from, offset, length) => {
@@ -247,7 +247,7 @@ fn copy_to(fragment: &Fragment, memory: &Shared, at: usize) -> kdat::Result<usiz
 }
 
 /// Copies bytes of memory to a fragment.
-fn copy_from(fragment: &mut Fragment, memory: &Shared, (at, length): (usize, usize)) {
+fn copy_from(fragment: &mut Fragment, memory: &Memory, (at, length): (usize, usize)) {
     // All lie within their memory, and the allocation is a page.
     let _ = match fragment {
         Fragment::Foreign(foreign) => {
@@ -259,8 +259,8 @@ fn copy_from(fragment: &mut Fragment, memory: &Shared, (at, length): (usize, usi
 }
 
 fn copy_registered(
-    (from, offset): (&Shared, usize),
-    (to, at): (&Shared, usize),
+    (from, offset): (&Memory, usize),
+    (to, at): (&Memory, usize),
     length: usize,
 ) -> kdat::Result {
     let mut bytes = KVec::from_elem(0_u8, length.min(STEP), GFP_KERNEL)?;
@@ -302,36 +302,59 @@ pub(super) fn local_parts(
 }
 
 impl KernelHome {
-    /// Returns the memory of an operation, and the adapter.
-    fn held_and_adapter(&mut self, op: OpId) -> Option<(&mut Held, &Adapter)> {
-        let (found, held) = self.held.get_mut(op.0.index() as usize)?.as_mut()?;
-        (*found == op).then_some((held, &self.adapter))
+    /// Makes the memory of an operation that is longer than `limit` ready for RDMA, unless it is a
+    /// receive that may need much less: on the first device that can use it. A device that was
+    /// removed may not have said so yet.
+    pub(crate) fn prepare_early(&self, held: &mut Held, limit: u64) -> kdat::Result {
+        // The engine refuses a longer send.
+        let most = if held.sends { LONGEST } else { EARLY };
+        let length = held.length();
+        let mut outcome = Ok(());
+        if !(limit + 1..=most).contains(&(length as u64)) {
+            return outcome;
+        }
+        for device in self.devices.living() {
+            outcome = held.prepare(self.devices.on(device), length);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
     }
 
-    /// Returns the memory of a transfer, which is ready for RDMA then.
-    pub(super) fn for_transfer(&mut self, op: OpId) -> Option<Parts> {
-        let (held, adapter) = self.held_and_adapter(op)?;
-        held.prepare(adapter, held.message()).ok()?;
-        held.registered().ok()
+    /// Returns the memory of an operation, and a device.
+    fn held_and_device(&mut self, place: Place) -> Option<(&mut Held, (u8, &Pz))> {
+        let Place { op, device } = place;
+        let (found, held) = self.held.get_mut(op.0.index() as usize)?.as_mut()?;
+        (*found == op).then_some((held, self.devices.on(device)))
+    }
+
+    /// Returns the memory of a transfer, which is ready for RDMA on a device then.
+    pub(super) fn for_transfer(&mut self, place: Place) -> Option<Parts> {
+        let (held, on) = self.held_and_device(place)?;
+        held.prepare(on, held.message()).ok()?;
+        held.registered(place.device).ok()
     }
 
     /// Returns the memory of an operation with a message of `length` bytes, which is ready for
-    /// RDMA then.
-    pub(super) fn for_exposure(&mut self, op: OpId, length: usize) -> Option<Parts> {
-        let (held, adapter) = self.held_and_adapter(op)?;
-        held.prepare(adapter, length).ok()?;
-        held.registered().ok()
+    /// RDMA on a device then.
+    pub(super) fn for_exposure(&mut self, place: Place, length: usize) -> Option<Parts> {
+        let (held, on) = self.held_and_device(place)?;
+        held.prepare(on, length).ok()?;
+        held.registered(place.device).ok()
     }
 
     /// Returns contiguous memory for a message of `length` bytes, in place of a receive's
-    /// fragments.
-    pub(super) fn for_exposure_in_one(&mut self, op: OpId, length: usize) -> Option<Parts> {
-        let (held, adapter) = self.held_and_adapter(op)?;
-        if held.bounce.is_some() {
+    /// fragments. Other devices may have exposed the fragments: the bytes of either would be
+    /// missing in the other, so then there is none.
+    pub(super) fn for_exposure_in_one(&mut self, place: Place, length: usize) -> Option<Parts> {
+        let exposed = self.exposures.others(place);
+        let (held, on) = self.held_and_device(place)?;
+        if held.bounce.is_some() || exposed {
             return None;
         }
-        held.gather(adapter, length).ok()?;
-        held.registered().ok()
+        held.gather(on, length).ok()?;
+        held.registered(place.device).ok()
     }
 
     /// Ends the use of an operation's memory. `actual` bytes were received, if it is a receive that

@@ -2,10 +2,11 @@
 
 //! Messages to peers, and the buffers that they are sent from.
 //!
-//! All connections share the buffers, of which there are as many as messages were on their way at
-//! the same time.
+//! The connections over a device share its buffers, of which there are as many as messages were on
+//! their way at the same time.
 
 use super::{
+    devices::Device,
     KernelHome,
     Report,
     Request,
@@ -14,10 +15,13 @@ use super::{
 use crate::{
     engine::{
         encode_descriptor,
+        encode_group,
         Body,
         Cookie,
+        Groups,
         Header,
         OpId,
+        Place,
         RailId,
         HEADER, //
     },
@@ -38,7 +42,10 @@ const SMALL: usize = 256;
 /// Bytes that are registered together.
 const CHUNK: usize = 256 * 1024;
 
-/// The send buffers that are free.
+/// Bytes of a descriptor, and of the head of a group of them.
+const ENTRY: usize = size_of::<kdat::Remote>();
+
+/// The send buffers of a device that are free.
 pub(super) struct Messages {
     small: KVVec<Buffer>,
     large: KVVec<Buffer>,
@@ -105,21 +112,25 @@ impl KernelHome {
         body: Body,
     ) -> kdat::Result {
         let length = HEADER + self.body_length(header, body);
-        let mut buffer = self.messages.take(&self.adapter.pz, length)?;
+        let Some(device) = self.connections.device(rail) else {
+            // Its end is reported.
+            return Ok(());
+        };
+        let Device {
+            messages, adapter, ..
+        } = self.devices.get_mut(device);
+        let mut buffer = messages.take(&adapter.pz, length)?;
         self.fill(&mut buffer, header, body);
         let work = Work::Last(cookie);
-        let number = self.requests.insert(Request { rail, work })?;
-        let dto = Dto::send(buffer, length).context(number);
+        let request = self.requests.insert(Request { rail, work })?;
+        let dto = Dto::send(buffer, length).context(request);
         let Some(ep) = self.connections.ep(rail) else {
-            // Its end is reported.
-            self.requests.remove(number);
+            self.requests.remove(request);
             return Ok(());
         };
         ep.post(dto).map_err(|Refused { error, buffer, .. }| {
-            self.requests.remove(number);
-            if let Some(buffer) = buffer {
-                self.messages.give_back(buffer);
-            }
+            self.requests.remove(request);
+            self.free_message(device, buffer);
             error
         })
     }
@@ -128,8 +139,12 @@ impl KernelHome {
         match body {
             Body::Empty => 0,
             Body::Payload(_) => header.length as usize,
-            Body::Descriptors(op, _) => {
-                self.exposures.segments(op).len() * size_of::<kdat::Remote>()
+            Body::Descriptors(op, groups) => {
+                let count = |(device, _)| self.exposures.segments(Place { op, device }).len();
+                let entries = groups
+                    .devices()
+                    .map(|group| count(group) + usize::from(groups.named));
+                entries.sum::<usize>() * ENTRY
             }
         }
     }
@@ -143,12 +158,28 @@ impl KernelHome {
         match body {
             Body::Empty => {}
             Body::Payload(op) => self.fill_payload(rest, op, header.length as usize),
-            Body::Descriptors(op, _) => {
-                let descriptors = self.exposures.descriptors(op, header.length);
-                let places = rest.chunks_exact_mut(size_of::<kdat::Remote>());
-                for (place, descriptor) in places.zip(descriptors) {
-                    place.copy_from_slice(&encode_descriptor(descriptor));
-                }
+            Body::Descriptors(op, groups) => self.fill_descriptors(rest, op, groups, header.length),
+        }
+    }
+
+    /// Writes the descriptors of an operation's exposed memory, for a message of `length` bytes.
+    fn fill_descriptors(&self, to: &mut [u8], op: OpId, groups: Groups, length: u64) {
+        let mut places = to.chunks_exact_mut(ENTRY);
+        let mut put = |entry: [u8; ENTRY]| {
+            if let Some(place) = places.next() {
+                place.copy_from_slice(&entry);
+            }
+        };
+        for (device, rails) in groups.devices() {
+            let place = Place { op, device };
+            if groups.named {
+                put(encode_group(
+                    rails,
+                    self.exposures.segments(place).len() as u16,
+                ));
+            }
+            for descriptor in self.exposures.descriptors(place, rails, length) {
+                put(encode_descriptor(descriptor));
             }
         }
     }
@@ -160,9 +191,9 @@ impl KernelHome {
     }
 
     /// Takes back the buffer of a message.
-    pub(crate) fn free_message(&mut self, buffer: Option<Buffer>) {
+    pub(crate) fn free_message(&mut self, device: u8, buffer: Option<Buffer>) {
         if let Some(buffer) = buffer {
-            self.messages.give_back(buffer);
+            self.devices.get_mut(device).messages.give_back(buffer);
         }
     }
 }

@@ -2,13 +2,13 @@
 
 //! Receive buffers.
 //!
-//! All connections share one Shared Receive Queue (SRQ). It has as many receives as its peers may
-//! send messages at once, up to a limit. Above the limit, a message may have to wait at its sender
-//! until a buffer is free, which no consumer can delay: another buffer is posted before a message
-//! is processed. Over iWARP, a message that finds no receive ends its connection. There, and on
-//! devices without SRQs, each connection has receives of its own.
+//! The connections over a device share one Shared Receive Queue (SRQ). It has as many receives as
+//! its peers may send messages at once, up to a limit. Above the limit, a message may have to wait
+//! at its sender until a buffer is free, which no consumer can delay: another buffer is posted
+//! before a message is processed. Over iWARP, a message that finds no receive ends its connection.
+//! There, and on devices without SRQs, each connection has receives of its own.
 
-use super::Adapter;
+use super::devices::Adapter;
 use crate::{
     engine::SharedReceives,
     options::Options, //
@@ -25,7 +25,7 @@ use kernel::prelude::*;
 /// Buffers that are registered together.
 const CHUNK: usize = 64;
 
-/// The receive buffers.
+/// The receive buffers of a device.
 pub(super) struct Receives {
     size: usize,
     srq: Option<Srq>,

@@ -13,6 +13,7 @@ use crate::engine::{
     of_rail,
     Cookie,
     Pieces,
+    Place,
     Posted,
     RailId,
     Rdma,
@@ -83,22 +84,23 @@ impl KernelHome {
 
     /// Divides a range of a message into requests.
     fn divide(&mut self, rail: RailId, transfer: &Transfer, requests: &mut Requests) -> Result {
-        let parts = self.for_transfer(transfer.op).ok_or(ENOMEM)?;
+        let device = self.connections.device(rail).ok_or(EINVAL)?;
+        let op = transfer.op;
+        let parts = self.for_transfer(Place { op, device }).ok_or(ENOMEM)?;
         let mut lengths = KVec::with_capacity(parts.len(), GFP_KERNEL)?;
         for (_, _, length) in &parts {
             lengths.push(*length as u64, GFP_KERNEL)?;
         }
-        let limits = &self.adapter.limits;
+        let (writes, reads) = self.devices.adapter(device).rdma_segments();
         let segments = match transfer.rdma {
-            Rdma::Read => limits.read_segments,
-            Rdma::Write => limits.write_segments,
-        };
-        let segments = (segments as usize).clamp(1, kdat::MAX_SEGMENTS);
+            Rdma::Read => reads,
+            Rdma::Write => writes,
+        } as usize;
         let to = transfer.to.min(transfer.from.saturating_add(LIST_BYTES));
         let most = usize::from(transfer.requests.min(LIST));
         let mut from = transfer.from;
         while requests.dtos.len() < most && from < to {
-            let held = self.held(transfer.op).ok_or(EINVAL)?;
+            let held = self.held(op).ok_or(EINVAL)?;
             let remote = of_rail(&held.remote, rail.rail);
             let pieces = &mut Pieces::new(&lengths, remote, from, to, segments);
             let Some(piece) = pieces.next() else {

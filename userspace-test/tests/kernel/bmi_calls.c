@@ -32,8 +32,8 @@ static int wrong_opens(void)
 	SAME(PTR_ERR(bmi_open("no_device", NULL)), -ENODEV);
 	SAME(PTR_ERR(bmi_open(adapter, "tcp://10.0.0.1:1")), -EINVAL);
 	SAME(PTR_ERR(bmi_open(adapter, "kdapl://host:1")), -EINVAL);
-	/* An instance in the kernel has one device. */
-	SAME(PTR_ERR(bmi_open(adapter, "kdapl://10.7.0.1+10.7.0.2:1")), -EINVAL);
+	SAME(PTR_ERR(bmi_open(adapter, "kdapl://10.7.0.1+:1")), -EINVAL);
+	SAME(PTR_ERR(bmi_open("a,b,c,d,e", NULL)), -EINVAL);
 	SAME(PTR_ERR(bmi_open(adapter, listen)), -EBUSY);
 	SAME(bmi_open_context(NULL, &at_client), -EINVAL);
 	SAME(bmi_open_context(client, NULL), -EINVAL);
@@ -131,7 +131,9 @@ static int wrong_information(void *memory)
 	SAME(bmi_addr_lookup(client, NULL, listen), -EINVAL);
 	SAME(bmi_addr_lookup(client, &to_client, NULL), -EINVAL);
 	SAME(bmi_addr_lookup(client, &to_client, "tcp://10.0.0.1:1"), -EINVAL);
-	SAME(bmi_addr_lookup(client, &to_client, "kdapl://10.7.0.1+10.7.0.2:1"), -EINVAL);
+	SAME(bmi_addr_lookup(client, &to_client, "kdapl://10.7.0.1+host:1"), -EINVAL);
+	SAME(bmi_addr_lookup(client, &to_client, "kdapl://[::1]+[::2]+[::3]+[::4]+[::5]:1"),
+	     -EINVAL);
 	SAME(bmi_addr_rev_lookup(NULL, to_server, text, sizeof(text)), -EINVAL);
 	SAME(bmi_addr_rev_lookup(client, to_server + 1, text, sizeof(text)), -EINVAL);
 	SAME(bmi_addr_rev_lookup(client, to_server, NULL, sizeof(text)), -EINVAL);

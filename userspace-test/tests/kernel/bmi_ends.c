@@ -21,6 +21,8 @@ module_param(stage, int, 0444);
 MODULE_PARM_DESC(stage, "1: the program has to remove the device");
 
 static void *out, *in;
+/* The removal ends sessions, and the client connects again by its next post. */
+static bool goes_on;
 
 #define TRY(call)                                                                        \
 	do {                                                                             \
@@ -50,8 +52,11 @@ static void transfer(bmi_size_t length, int *sent, int *received)
 
 	*received = bmi_post_recv(server, &recv, to_client, in, length, NULL, TAG, NULL, at_server);
 	*sent = bmi_post_send(client, &send, to_server, out, length, TAG, NULL, at_client);
-	*sent = error_of(client, *sent, send, at_client);
 	*received = error_of(server, *received, recv, at_server);
+	/* A new session knows nothing of this receive. */
+	if (*received && !*sent && goes_on)
+		bmi_cancel(client, send, at_client);
+	*sent = error_of(client, *sent, send, at_client);
 }
 
 static int moves(bmi_size_t length)
@@ -171,25 +176,48 @@ static int all_is_refused(void)
 	return 0;
 }
 
-static int removal(void)
+/* Moves messages, beside operations that wait for their partners, until a removal ends all. */
+static int until_removal(void)
 {
 	bmi_op_id_t send, recv, theirs;
 	int sent = 0, received = 0;
 
-	TRY(greet());
-	TRY(moves(LENGTH));
 	SAME(bmi_post_send(client, &send, to_server, out, LENGTH, 90, NULL, at_client), 0);
 	SAME(bmi_post_recv(client, &recv, to_server, out, 8, NULL, 91, NULL, at_client), 0);
 	SAME(bmi_post_recv(server, &theirs, to_client, in, 8, NULL, 92, NULL, at_server), 0);
-	TRY(start_waiters());
 	WRITE_ONCE(stage, 1);
 	while (!sent && !received)
 		transfer(LENGTH, &sent, &received);
-	SAME(is_end(sent) || !sent, 1);
+	SAME(is_end(sent) || !sent || (goes_on && sent == -ECANCELED), 1);
 	SAME(is_end(received) || !received || received == -ENOTCONN, 1);
 	SAME(is_end(error_of(client, 0, send, at_client)), 1);
 	SAME(is_end(error_of(client, 0, recv, at_client)), 1);
 	SAME(is_end(error_of(server, 0, theirs, at_server)), 1);
+	return 0;
+}
+
+/* One of two devices is removed. The next messages take the other one. */
+static int one_of_two(void)
+{
+	bmi_addr_t before;
+
+	TRY(greet());
+	before = to_client;
+	TRY(moves(LENGTH));
+	goes_on = true;
+	TRY(until_removal());
+	TRY(greet());
+	SAME(to_client, before);
+	TRY(moves(1));
+	return moves(LENGTH);
+}
+
+static int removal(void)
+{
+	TRY(greet());
+	TRY(moves(LENGTH));
+	TRY(start_waiters());
+	TRY(until_removal());
 	join_waiters();
 	for (int i = 0; i < ARRAY_SIZE(waiters); i++)
 		SAME(waiters[i].result, -ENODEV);
@@ -203,7 +231,9 @@ static int run(void)
 	out = bmi_memalloc(client, LENGTH);
 	in = bmi_memalloc(server, LENGTH);
 	if (out && in)
-		ret = strcmp(scene, "removal") ? reconnect() : removal();
+		ret = !strcmp(scene, "removal")	   ? removal() :
+		      !strcmp(scene, "one_of_two") ? one_of_two() :
+						     reconnect();
 	join_waiters();
 	close_contexts();
 	return ret;

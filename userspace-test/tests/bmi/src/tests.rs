@@ -24,4 +24,5 @@ mod refusals;
 mod requests;
 mod sessions;
 mod shortage;
+mod ways;
 mod wire;

@@ -254,6 +254,7 @@ pub fn all() -> Vec<Test> {
         bmi::ends::TESTS,
         bmi::hostile::TESTS,
         bmi::kernel::TESTS,
+        bmi::kernel::devices::TESTS,
         bmi::kernel::peers::TESTS,
         bmi::kernel::rails::TESTS,
         bmi::kernel::two_hosts::TESTS,

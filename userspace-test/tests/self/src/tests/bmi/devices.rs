@@ -27,15 +27,15 @@ tests! {
     options, 20, "BMI refuses numbers of connections and devices that are not possible";
 }
 
-const DEVICE: &str = "kdapl_bmi2";
+pub(super) const DEVICE: &str = "kdapl_bmi2";
 const NETDEV: &str = "kdaplB2";
-const ADDRESS: [u8; 4] = [10, 9, 40, 1];
+pub(super) const ADDRESS: [u8; 4] = [10, 9, 40, 1];
 
 /// A second device of the server's host. Dropping it removes what is left of it.
-struct Second<'a>(&'a Host);
+pub(super) struct Second<'a>(&'a Host);
 
 impl<'a> Second<'a> {
-    fn new(context: &'a Context) -> Result<Self> {
+    pub(super) fn new(context: &'a Context) -> Result<Self> {
         let this = Self(&context.server);
         this.clear();
         for line in [
@@ -50,14 +50,14 @@ impl<'a> Second<'a> {
         Ok(this)
     }
 
-    fn add(&self) -> Result<()> {
+    pub(super) fn add(&self) -> Result<()> {
         let Some(driver) = self.0.driver() else {
             return skip(format!("{} is not a device of a driver for tests", self.0.device));
         };
         self.0.command(&format!("rdma link add {DEVICE} type {driver} netdev {NETDEV}"))
     }
 
-    fn remove(&self) -> Result<()> {
+    pub(super) fn remove(&self) -> Result<()> {
         self.0.command(&format!("rdma link del {DEVICE}"))
     }
 
@@ -87,7 +87,7 @@ impl Drop for Second<'_> {
 }
 
 /// Returns an address of the hosts of both devices, or of one of them.
-fn address(port: u64, hosts: &[IpAddr]) -> String {
+pub(super) fn address(port: u64, hosts: &[IpAddr]) -> String {
     let host = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),

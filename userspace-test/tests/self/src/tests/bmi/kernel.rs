@@ -2,6 +2,7 @@
 //! BMI in the kernel, by the server and the client of `docs/samples/kdapl_bmi_echo.c`: with each
 //! other, and with this process.
 
+pub mod devices;
 pub mod peers;
 pub mod rails;
 pub mod two_hosts;
