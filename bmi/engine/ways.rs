@@ -62,6 +62,15 @@ impl Ways {
         pairs().nth(place)
     }
 
+    /// Returns the way of rail 0 in [`Self::of_rail`].
+    pub(crate) fn taken(&self, first: usize) -> Option<usize> {
+        let turns = self.turns();
+        let shift = first.checked_div(turns)?;
+        let mut all = (first..first + turns).map(|turn| turn % turns);
+        let turn = all.find(|turn| self.pair(*turn, shift).is_some())?;
+        Some(shift * turns + turn)
+    }
+
     /// Returns the first way from this one on whose device is there.
     pub(crate) fn from(&self, way: usize) -> Option<usize> {
         let (count, turns) = (self.count(), self.turns());

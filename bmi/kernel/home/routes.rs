@@ -26,8 +26,18 @@ struct Route {
     device: u8,
     /// Address to connect to.
     address: Option<SocketAddr>,
-    /// The private data, and the ways that were not tried yet, while the session is connecting.
-    retry: Option<(Hello, usize)>,
+    /// Other ways, while the session is connecting.
+    retry: Option<Retry>,
+}
+
+/// Attempts to begin a session.
+#[derive(Clone, Copy)]
+struct Retry {
+    hello: Hello,
+    /// Ways that were not tried yet.
+    left: usize,
+    /// Number of the way that was tried last. Its device may be gone.
+    way: usize,
 }
 
 /// Address of a peer.
@@ -168,8 +178,12 @@ impl KernelHome {
                 None => (0, None),
             },
         };
-        let others = ways.living().saturating_sub(1);
-        let retry = (rail.rail == 0).then_some((*hello, others));
+        let way = place.and_then(|place| ways.taken(place.first));
+        let retry = way.filter(|_| rail.rail == 0).map(|way| Retry {
+            hello: *hello,
+            left: ways.living().saturating_sub(1),
+            way,
+        });
         let route = Route {
             device,
             address,
@@ -187,14 +201,18 @@ impl KernelHome {
         reason: Option<Error>,
     ) -> Option<(Hello, (u8, SocketAddr))> {
         let route = self.connections.routes.of_mut(rail)?;
-        let (hello, left) = route.retry.filter(|_| reason != Some(Error::Version))?;
-        route.retry = Some((hello, left.checked_sub(1)?));
+        let retry = route.retry.as_mut();
+        let retry = retry.filter(|_| reason != Some(Error::Version))?;
+        retry.left = retry.left.checked_sub(1)?;
+        let tried = *retry;
         let ways = self.ways(self.connections.routes.hosts(rail.peer)?.all().len());
-        let places = &mut self.connections.routes.places;
-        let place = places.get_mut(rail.peer.0.index() as usize)?.as_mut()?;
-        // The device of this way may be gone: the next one was taken in its place.
-        place.first = ways.from(ways.from(place.first)? + 1)?;
-        let (device, host) = ways.of_rail(place.first, rail.rail)?;
-        Some((hello, (device, place.hosts.all().get(host).copied()?)))
+        let way = ways.from(tried.way + 1)?;
+        let (device, host) = ways.of_rail(way, rail.rail)?;
+        let routes = &mut self.connections.routes;
+        routes.of_mut(rail)?.retry = Some(Retry { way, ..tried });
+        let place = routes.places.get_mut(rail.peer.0.index() as usize)?;
+        let place = place.as_mut()?;
+        place.first = way;
+        Some((tried.hello, (device, place.hosts.all().get(host).copied()?)))
     }
 }

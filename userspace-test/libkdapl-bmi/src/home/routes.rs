@@ -13,8 +13,18 @@ pub(super) struct Route {
     pub(super) device: u8,
     /// Address to connect to.
     address: Option<SocketAddr>,
-    /// The private data, and the ways that were not tried yet, while the session is connecting.
-    retry: Option<(Hello, usize)>,
+    /// Other ways, while the session is connecting.
+    retry: Option<Retry>,
+}
+
+/// Attempts to begin a session.
+#[derive(Clone, Copy)]
+struct Retry {
+    hello: Hello,
+    /// Ways that were not tried yet.
+    left: usize,
+    /// Number of the way that was tried last. Its device may be gone.
+    way: usize,
 }
 
 /// Address of a peer.
@@ -93,8 +103,10 @@ impl DatHome {
                 None => (0, None),
             },
         };
-        let others = ways.living().saturating_sub(1);
-        let retry = (rail.rail == 0).then_some((*hello, others));
+        let left = ways.living().saturating_sub(1);
+        let way = place.and_then(|place| ways.taken(place.first));
+        let way = way.filter(|_| rail.rail == 0);
+        let retry = way.map(|way| Retry { hello: *hello, left, way });
         self.connections.routes.of_rails.insert(rail, Route { device, address, retry });
         device
     }
@@ -107,14 +119,18 @@ impl DatHome {
         reason: Option<Error>,
     ) -> Option<(Hello, (u8, SocketAddr))> {
         let route = self.connections.routes.of_rails.get_mut(&rail)?;
-        let (hello, left) = route.retry.filter(|_| reason != Some(Error::Version))?;
-        route.retry = Some((hello, left.checked_sub(1)?));
+        let retry = route.retry.as_mut();
+        let retry = retry.filter(|_| reason != Some(Error::Version))?;
+        retry.left = retry.left.checked_sub(1)?;
+        let tried = *retry;
         let hosts = self.connections.routes.places.get(&rail.peer)?.hosts.0.len();
         let ways = self.ways(hosts);
-        let place = self.connections.routes.places.get_mut(&rail.peer)?;
-        // The device of this way may be gone: the next one was taken in its place.
-        place.first = ways.from(ways.from(place.first)? + 1)?;
-        let (device, host) = ways.of_rail(place.first, rail.rail)?;
-        Some((hello, (device, place.hosts.0.get(host).copied()?)))
+        let way = ways.from(tried.way + 1)?;
+        let (device, host) = ways.of_rail(way, rail.rail)?;
+        let routes = &mut self.connections.routes;
+        routes.of_rails.get_mut(&rail)?.retry = Some(Retry { way, ..tried });
+        let place = routes.places.get_mut(&rail.peer)?;
+        place.first = way;
+        Some((tried.hello, (device, place.hosts.0.get(host).copied()?)))
     }
 }

@@ -75,3 +75,31 @@ fn pairs_of_their_own_are_tried_first() {
     assert_eq!(ways.from(4), Some(0));
     assert_eq!(routes(&ways, 2), [(0, 1), (1, 0), (0, 1), (1, 0)]);
 }
+
+#[test]
+fn a_lost_device_is_followed_by_the_next() {
+    let tried = ways(2, 2, &[0, 1]).taken(0).unwrap();
+    // The attempt has shown that device 0 is gone: device 1 was not tried yet.
+    let left = ways(2, 2, &[1]);
+    let next = left.from(tried + 1).unwrap();
+    assert_eq!(left.of_rail(next, 0), Some((1, 1)));
+    // A device that was known to be gone was not tried: the next one was.
+    assert_eq!(left.taken(0), Some(1));
+    assert_eq!(ways(2, 2, &[0]).taken(1), Some(0));
+    assert_eq!(ways(2, 2, &[]).taken(0), None);
+    assert_eq!(ways(2, 0, &[0]).taken(0), None);
+}
+
+#[test]
+fn the_way_that_is_taken_is_that_of_rail_0() {
+    for (devices, hosts) in (1..=4).flat_map(|d| (1..=4).map(move |hosts| (d, hosts))) {
+        for living in [&[0, 1, 2, 3][..], &[0], &[0, 3], &[1, 2, 3]] {
+            let ways = ways(devices, hosts, living);
+            for first in 0..usize::from(devices) * hosts {
+                let taken = ways.taken(first);
+                let same = taken.and_then(|way| ways.of_rail(way, 0));
+                assert_eq!(same, ways.of_rail(first, 0), "{devices}, {hosts}, {first}");
+            }
+        }
+    }
+}
