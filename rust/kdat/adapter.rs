@@ -119,6 +119,12 @@ struct Capacity {
     reserved: usize,
 }
 
+/// The table is too small.
+struct Short {
+    /// Number of chunks that it has.
+    chunks: usize,
+}
+
 /// Open adapter. Its objects have references to it.
 #[pin_data]
 pub(crate) struct Adapter {
@@ -154,12 +160,26 @@ impl Adapter {
     /// Raises the reservation of an object, which is `mine`, to a number of slots. Those are
     /// allocated unless others were released. Context: process; sleeps.
     pub(crate) fn reserve(&self, mine: &Atomic<usize>, number: usize) -> Result {
+        while let Err(Short { chunks }) = self.try_reserve(mine, number) {
+            // Without the lock: reclaim may wait for a thread that releases its slots.
+            let chunk = Slots::chunk(chunks)?;
+            let mut capacity = self.capacity.lock();
+            if capacity.chunks == chunks {
+                capacity.slots += self.slots.add(chunks, chunk)?;
+                capacity.chunks += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Raises the reservation of an object, if the table is large enough.
+    fn try_reserve(&self, mine: &Atomic<usize>, number: usize) -> Result<(), Short> {
         let mut capacity = self.capacity.lock();
         let more = number.saturating_sub(mine.load(Relaxed));
         let reserved = capacity.reserved.saturating_add(more);
-        while capacity.slots < reserved.saturating_add(SPARE) {
-            capacity.slots += self.slots.grow(capacity.chunks)?;
-            capacity.chunks += 1;
+        if capacity.slots < reserved.saturating_add(SPARE) {
+            let chunks = capacity.chunks;
+            return Err(Short { chunks });
         }
         capacity.reserved = reserved;
         mine.fetch_add(more, Relaxed);

@@ -122,12 +122,15 @@ impl Ep {
         Ok(ep)
     }
 
-    /// Reserves slots for all DTOs that may be outstanding.
+    /// Reserves slots for all DTOs that may be outstanding, beside those of DTOs whose events a
+    /// reset has found no room for. These keep their buffers until the Endpoint is freed.
     fn reserve(&self) -> Result {
         let attr = self.attr()?;
         let dtos = [attr.max_recv_dtos, attr.max_request_dtos];
         let dtos = dtos.map(|dtos| usize::try_from(dtos).unwrap_or(0));
-        self.reserved.raise_to(self.adapter(), dtos.iter().sum())
+        let kept = self.adapter().posted_of(self.handle);
+        let number = dtos.iter().sum::<usize>().saturating_add(kept);
+        self.reserved.raise_to(self.adapter(), number)
     }
 
     fn adapter(&self) -> &Adapter {
@@ -227,11 +230,15 @@ impl Ep {
         to_result(unsafe { bindings::dat_ep_disconnect(self.handle.raw(), flags) })
     }
 
-    /// Prepares a disconnected Endpoint for the next connection: `dat_ep_reset`.
+    /// Prepares a disconnected Endpoint for the next connection: `dat_ep_reset`. Outstanding DTOs
+    /// are reported as far as their Event Dispatcher has room. The others keep their buffers until
+    /// the Endpoint is freed.
     pub fn reset(&self) -> Result {
         // SAFETY: The call has no pointers.
         to_result(unsafe { bindings::dat_ep_reset(self.handle.raw()) })?;
         self.connection_is_over();
+        // After a failure the next reset reserves for this one, too.
+        let _ = self.reserve();
         Ok(())
     }
 

@@ -25,7 +25,8 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// DTO that was refused, with its buffer.
+/// DTO that was refused, with its memory. It has none of it if a part of its transfer was posted,
+/// or if its Endpoint was freed during the call: the memory is dropped with the Endpoint then.
 pub struct Refused {
     /// Reason.
     pub error: Error,
@@ -35,8 +36,7 @@ pub struct Refused {
     pub more: KVec<Buffer>,
     /// Parts of memory that this side shares with its peers.
     pub parts: KVec<Part>,
-    /// Memory that [`Dto::carrying`] or [`Dto::read_memory`] has. `None` if a part of its transfer
-    /// was posted: it is dropped with the Endpoint then.
+    /// Memory that [`Dto::carrying`] or [`Dto::read_memory`] has.
     pub memory: Option<KBox<dyn Memory>>,
 }
 
@@ -82,15 +82,22 @@ pub(crate) fn hand_over(
     Ok(bindings::DAT_DTO_COOKIE { as_64 })
 }
 
-/// Takes the buffers of a refused DTO back. After a close of the adapter there are none.
-pub(crate) fn take_back(adapter: &Adapter, dto: &mut Dto, cookie: bindings::DAT_DTO_COOKIE) {
+/// Takes the buffers of a refused DTO back. Returns whether they were there. They are not after a
+/// free of the Endpoint, or a close of the adapter, has dropped them.
+pub(crate) fn take_back(
+    adapter: &Adapter,
+    dto: &mut Dto,
+    cookie: bindings::DAT_DTO_COOKIE,
+) -> bool {
     // SAFETY: The cookie is a number.
-    let posted = adapter.slots.take(unsafe { cookie.as_64 });
-    let posted = posted.unwrap_or_default();
+    let Some(posted) = adapter.slots.take(unsafe { cookie.as_64 }) else {
+        return false;
+    };
     dto.buffer = posted.buffer;
     dto.more = posted.more;
     dto.parts = posted.parts;
     dto.memory = posted.memory;
+    true
 }
 
 /// Posts one DTO by a call of DAT, which gets its C form.
@@ -114,7 +121,9 @@ fn post_by(
     };
     let mut raw = dto.raw(segments);
     raw.cookie = hand_over(adapter, owner, dto)?;
-    to_result(call(&raw)).inspect_err(|_| take_back(adapter, dto, raw.cookie))
+    to_result(call(&raw)).inspect_err(|_| {
+        take_back(adapter, dto, raw.cookie);
+    })
 }
 
 /// Posts a receive of a Shared Receive Queue.
@@ -163,7 +172,8 @@ fn prepare(adapter: &Adapter, ep: Handle, dtos: &mut [Dto], batch: &mut Batch) -
 }
 
 /// Posts DTOs to an Endpoint, in their order, up to the first that is refused. Those that were
-/// posted are taken out of `dtos`. A transfer of memory is LENGTH_ERROR here: post it alone.
+/// posted are taken out of `dtos`, and those whose buffers a free of the Endpoint has dropped
+/// during the call. A transfer of memory is LENGTH_ERROR here: post it alone.
 pub(crate) fn post_list(adapter: &Adapter, ep: Handle, dtos: &mut KVec<Dto>) -> Result {
     if dtos.iter().any(|dto| dto.transfer.is_some()) {
         return Err(Error::new(bindings::DAT_LENGTH_ERROR, 0));
@@ -174,10 +184,11 @@ pub(crate) fn post_list(adapter: &Adapter, ep: Handle, dtos: &mut KVec<Dto>) -> 
         let mut batch = Batch::default();
         let prepared = prepare(adapter, ep, left, &mut batch);
         let (posted, refused) = batch.post(ep);
-        for (dto, raw) in left.iter_mut().zip(batch.dtos()).skip(posted) {
-            take_back(adapter, dto, raw.cookie);
-        }
-        done += posted;
+        let back = left.iter_mut().zip(batch.dtos()).skip(posted);
+        let are_back = back.fold(true, |all, (dto, raw)| {
+            take_back(adapter, dto, raw.cookie) && all
+        });
+        done += if are_back { posted } else { batch.dtos().len() };
         outcome = refused.and(prepared);
     }
     let mut number = 0;

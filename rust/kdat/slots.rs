@@ -102,10 +102,21 @@ impl Word for Atomic<u64> {
     }
 }
 
+/// Slots that were allocated, and are not in use yet.
+pub(crate) struct Chunk(KVVec<Slot>);
+
 /// Slots of an adapter.
 pub(crate) struct Slots {
     chunks: [SetOnce<KVVec<Slot>>; CHUNKS],
+    /// Numbers of slots of each chunk that a search has to see: those that were ever in use. The
+    /// free list hands out the slots of a chunk in their order, and returned ones first.
+    used: [Atomic<u32>; CHUNKS],
     free: FreeList<Atomic<u64>>,
+}
+
+/// Returns the chunk of an index.
+fn chunk_of(index: u32) -> usize {
+    (index as usize / FIRST + 1).ilog2() as usize
 }
 
 /// Returns the first index of a chunk.
@@ -117,14 +128,20 @@ impl Slots {
     pub(crate) fn new() -> Self {
         Self {
             chunks: [const { SetOnce::new() }; CHUNKS],
+            used: [const { Atomic::new(0) }; CHUNKS],
             free: FreeList::new(Atomic::new(FreeList::<Atomic<u64>>::EMPTY)),
         }
     }
 
-    /// Adds the chunk after the first `chunks`, and returns its length. Context: process; sleeps.
-    /// One thread at a time.
-    pub(crate) fn grow(&self, chunks: usize) -> Result<usize> {
-        let place = self.chunks.get(chunks).ok_or(crate::Error::MEMORY)?;
+    /// Allocates the chunk after the first `chunks`. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory), also if there can be no further chunk.
+    pub(crate) fn chunk(chunks: usize) -> Result<Chunk> {
+        if chunks >= CHUNKS {
+            return Err(crate::Error::MEMORY);
+        }
         let (first, length) = (start(chunks) as u32, FIRST << chunks);
         let mut chunk = KVVec::with_capacity(length, GFP_KERNEL)?;
         for index in 0..length as u32 {
@@ -136,6 +153,14 @@ impl Slots {
             };
             chunk.push(slot, GFP_KERNEL)?;
         }
+        Ok(Chunk(chunk))
+    }
+
+    /// Adds the chunk after the first `chunks`, which was allocated for that place, and returns its
+    /// length. One thread at a time.
+    pub(crate) fn add(&self, chunks: usize, Chunk(chunk): Chunk) -> Result<usize> {
+        let place = self.chunks.get(chunks).ok_or(crate::Error::MEMORY)?;
+        let (first, length) = (start(chunks) as u32, chunk.len());
         place.populate(chunk);
         let last = place.as_ref().and_then(|chunk| chunk.last());
         let last = last.ok_or(crate::Error::MEMORY)?;
@@ -145,7 +170,7 @@ impl Slots {
     }
 
     fn slot(&self, index: u32) -> Option<&Slot> {
-        let chunk = (index as usize / FIRST + 1).ilog2() as usize;
+        let chunk = chunk_of(index);
         let slots = self.chunks.get(chunk)?.as_ref()?;
         slots.get(index as usize - start(chunk))
     }
@@ -165,8 +190,25 @@ impl Slots {
         // SAFETY: By the type invariant: the slot was taken from the free list, and is empty.
         unsafe { slot.posted.get().write(Some(posted())) };
         let state = slot.state.load(Relaxed);
+        if state == 0 {
+            self.first_use(index);
+        }
         slot.state.store(state | FULL, Release);
         Ok(cookie(state, index))
+    }
+
+    /// Lets searches see a slot.
+    #[cold]
+    fn first_use(&self, index: u32) {
+        let chunk = chunk_of(index);
+        let Some(used) = self.used.get(chunk) else {
+            return;
+        };
+        let number = index + 1 - start(chunk) as u32;
+        let mut old = used.load(Relaxed);
+        while let Err(now) = used.cmpxchg(old, number.max(old), Relaxed) {
+            old = now;
+        }
     }
 
     /// Takes what was posted with a cookie. Returns `None` if it was taken before.
@@ -187,16 +229,22 @@ impl Slots {
     /// Returns the cookie of the next DTO that the Endpoint or Shared Receive Queue `owner` has
     /// posted, or anyone for `None`, at or after the slot `index`. Advances `index` beyond it.
     pub(crate) fn next_of(&self, owner: Option<Handle>, index: &mut u32) -> Option<u64> {
-        while let Some(slot) = self.slot(*index) {
+        loop {
+            let chunk = chunk_of(*index);
+            let used = self.used.get(chunk)?.load(Relaxed);
             let this = *index;
+            if this as usize >= start(chunk) + used as usize {
+                *index = start(chunk + 1) as u32;
+                continue;
+            }
             *index += 1;
+            let slot = self.slot(this)?;
             let state = slot.state.load(Acquire);
             let is_its = owner.is_none_or(|owner| owner.raw().addr() == slot.owner.load(Relaxed));
             if state & FULL != 0 && is_its {
                 return Some(cookie(state, this));
             }
         }
-        None
     }
 }
 

@@ -62,8 +62,9 @@ impl Srq {
     /// Called after the end of a connection, which may lose receives.
     pub(crate) fn replace_lost(&self) -> Result {
         let adapter = &self.0.pz.0.adapter;
-        let posted = adapter.posted_of(self.0.handle);
+        // In this order: a receive that is posted meanwhile adds a slot, and does not hide a loss.
         let param = self.query()?;
+        let posted = adapter.posted_of(self.0.handle);
         let count = |count| usize::try_from(count).unwrap_or(0);
         let lost = posted.saturating_sub(count(param.outstanding_dto_count));
         let number = count(param.max_recv_dtos).saturating_add(lost);

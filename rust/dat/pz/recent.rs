@@ -45,8 +45,10 @@ struct RegionCopy {
 /// The region that the posts of a queue name.
 pub(in crate::dat) struct Recent {
     copy: Option<RegionCopy>,
-    /// LMR context of the last post that did not name the copied region.
-    other: u32,
+    /// Edition and LMR context of the last post that did not use the copy.
+    other: Option<(Edition, u32)>,
+    /// That region cannot be copied.
+    is_unfit: bool,
 }
 
 impl RegionCopy {
@@ -94,7 +96,8 @@ impl Recent {
     pub(in crate::dat) const fn none() -> Self {
         Self {
             copy: None,
-            other: 0,
+            other: None,
+            is_unfit: false,
         }
     }
 }
@@ -119,7 +122,7 @@ impl Pz {
         self.add_other(recent, list, segments, to)
     }
 
-    /// Adds segments, and copies the region of a second post that names it.
+    /// Adds segments, and copies the region of a second post that names it in the same edition.
     #[inline(never)]
     fn add_other(
         &self,
@@ -130,14 +133,20 @@ impl Pz {
     ) -> DatResult<u64> {
         let length = self.add(list, segments, to)?;
         if let [Segment { context, .. }] = *segments {
-            if recent.other == context {
-                let regions = self.regions.lock();
-                let now = self.editions.current();
-                let region = regions.get(&context);
-                recent.copy = region.and_then(|region| RegionCopy::new(now, context, region));
+            let this = Some((self.editions.current(), context));
+            if recent.other != this {
+                recent.other = this;
+                recent.is_unfit = false;
+            } else if !recent.is_unfit {
+                recent.copy = self.copy_of(context);
+                recent.is_unfit = recent.copy.is_none();
             }
-            recent.other = context;
         }
         Ok(length)
+    }
+
+    fn copy_of(&self, context: u32) -> Option<RegionCopy> {
+        let regions = self.regions.lock();
+        RegionCopy::new(self.editions.current(), context, regions.get(&context)?)
     }
 }

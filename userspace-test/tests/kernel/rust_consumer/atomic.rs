@@ -20,6 +20,7 @@ use crate::{
 use kdat::{
     Access,
     Buffer,
+    Close,
     Dto,
     Ep,
     EpAttr,
@@ -166,6 +167,31 @@ pub(crate) fn posts(_: u32) -> Result {
         in_context(context, || outcome = posts.post());
         outcome.inspect_err(|error| pr_err!("in the context {context}: {error}\n"))?;
         posts.completed([&evds[0], &evds[1]], context)?;
+    }
+    Ok(())
+}
+
+/// Resets of an Endpoint. Its completion queue has room for the receives of all of them.
+const RESETS: usize = 10;
+
+/// Receives of that Endpoint, for most of which its Event Dispatcher has no room.
+const UNHEARD: i32 = 200;
+
+/// After each reset an Endpoint has slots for all its receives again, also if the events of the
+/// receives before had no room.
+pub(crate) fn resets(_: u32) -> Result {
+    let ia = open()?;
+    let (pz, evd) = (ia.create_pz()?, ia.create_evd(streams(), 32)?);
+    let attr = EpAttr { max_recv_dtos: UNHEARD, ..EpAttr::default() };
+    let ep = pz.create_ep(Evds::from(&evd), Some(&attr))?;
+    let granted = ep.attr()?.max_recv_dtos as usize;
+    for _ in 0..RESETS {
+        for buffer in pz.buffers(granted, MESSAGE)? {
+            ep.post(Dto::receive(buffer))?;
+        }
+        ep.disconnect(Close::Abrupt)?;
+        ep.reset()?;
+        while evd.dequeue().is_ok() {}
     }
     Ok(())
 }

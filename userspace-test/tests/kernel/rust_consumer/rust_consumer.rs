@@ -141,6 +141,7 @@ impl kernel::Module for Consumer {
             atomic::full_queues,
             upcalls::echoed,
             objects::freed,
+            atomic::resets,
         ];
         let number = parameter(module_parameters::scenario.value()) as usize;
         let scenario = scenarios.get(number).ok_or(EINVAL)?;

@@ -24,6 +24,7 @@ tests! {
     rust_full_queues, 60, "In Rust, endpoints post as many receives as they may have, and one after the other uses their place";
     rust_bh_upcalls, 60, "In Rust, upcalls in soft interrupts post, and dispatchers refuse handlers of the other kind";
     rust_frees, 60, "In Rust, a free that is refused leaves its object, which is freed once when it is not in use";
+    rust_resets, 60, "In Rust, an endpoint has room for all its receives after resets whose events had none";
 }
 
 /// Sends a message to the echo server, and compares the reply.
@@ -238,6 +239,10 @@ fn rust_bh_upcalls(context: &Context) -> Result<()> {
 
 fn rust_frees(context: &Context) -> Result<()> {
     rust_scenario(context, 20)
+}
+
+fn rust_resets(context: &Context) -> Result<()> {
+    rust_scenario(context, 21)
 }
 
 /// Requests of the first block, which `docs/samples/rust_block.rs` writes to this end's memory.
