@@ -89,6 +89,9 @@ struct Slot {
     posted: UnsafeCell<Option<Posted>>,
 }
 
+// The size that `docs/kernel-api/rust.md` states.
+const _: () = assert!(size_of::<Slot>() <= 144);
+
 // SAFETY: By the type invariant one context at a time accesses `posted`, which may be sent.
 unsafe impl Sync for Slot {}
 
