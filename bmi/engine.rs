@@ -124,7 +124,11 @@ pub(crate) use self::{
         List,
         Table, //
     },
-    ways::Ways,
+    ways::{
+        Attempts,
+        Short,
+        Ways, //
+    },
     wire::{
         descriptors,
         encode_descriptor,

@@ -10,7 +10,8 @@
 //! 2. The worker frees the Endpoint.
 //! 3. Under the lock, the home forgets the receives and requests of the Endpoint. Their memory is
 //!    not used again before.
-//! 4. The home reports the rail as closed, and the engine may connect to the peer again.
+//! 4. The home reports the rail as closed, and the engine may connect to the peer again. If the
+//!    attempt to begin a session has failed, the home tries another way to the peer first.
 //!
 //! The queue is bounded. If it is full, the home makes the call itself, under its lock.
 
@@ -246,7 +247,7 @@ pub(crate) trait EndsEndpoints {
     /// Reports the end of a rail that has no Endpoint.
     fn closed(&mut self, rail: RailId, reason: Option<Error>);
 
-    /// Forgets a rail whose Endpoint was freed, and reports its end.
+    /// Forgets a rail whose Endpoint was freed. Connects it by another way, or reports its end.
     fn freed(&mut self, rail: RailId, reason: Option<Error>);
 
     /// Disconnects a rail.
@@ -260,7 +261,8 @@ pub(crate) trait EndsEndpoints {
         }
     }
 
-    /// Frees the Endpoint of a rail, and reports its end afterwards. Nothing is outstanding on it.
+    /// Frees the Endpoint of a rail, and calls [`Self::freed`] afterwards. Nothing is outstanding
+    /// on it.
     fn close_rail(&mut self, rail: RailId, reason: Option<Error>) {
         let Some(ep) = self.take_ep(rail) else {
             if !self.endings().frees(rail) {

@@ -35,7 +35,7 @@ impl Shortage {
         self.wants_session |= waits && !self.expects_ep(now);
     }
 
-    /// Notes that an Endpoint was freed. The caller tries the oldest waiting connect again.
+    /// Notes that an Endpoint was freed. The caller tries the waiting connects again.
     pub(crate) fn ep_was_freed(&mut self, now: u64) {
         self.freed = Some(now);
     }
@@ -52,8 +52,8 @@ impl Shortage {
             .is_some_and(|freed| now.saturating_sub(freed) < RELEASE)
     }
 
-    /// Lets time pass. Returns whether to try the oldest waiting connect again: while an Endpoint
-    /// is expected, and once more.
+    /// Lets time pass. Returns whether to try the waiting connects again: while an Endpoint is
+    /// expected, and once more.
     pub(crate) fn tick(&mut self, now: u64) -> bool {
         let was_freed = self.freed.is_some();
         if !self.expects_ep(now) {

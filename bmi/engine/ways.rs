@@ -27,11 +27,6 @@ impl Ways {
         }
     }
 
-    /// Returns the number of pairs of a device that is there and a host.
-    pub(crate) fn living(&self) -> usize {
-        self.living.count_ones() as usize * self.hosts
-    }
-
     fn count(&self) -> usize {
         self.devices * self.hosts
     }
@@ -71,10 +66,74 @@ impl Ways {
         Some(shift * turns + turn)
     }
 
-    /// Returns the first way from this one on whose device is there.
-    pub(crate) fn from(&self, way: usize) -> Option<usize> {
+    /// Returns the ways from this one on whose devices are there, with their devices and hosts.
+    fn from(&self, way: usize) -> impl Iterator<Item = (usize, (u8, usize))> + '_ {
         let (count, turns) = (self.count(), self.turns());
-        let mut ways = (way..way + count).map(|way| way % count);
-        ways.find(|way| self.pair(way % turns, way / turns).is_some())
+        let ways = (way..way + count).map(move |way| way % count);
+        ways.filter_map(move |way| Some((way, self.pair(way % turns, way / turns)?)))
     }
+}
+
+/// Devices that have no free Endpoint, a bit for each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Short(u8);
+
+impl Short {
+    /// Adds a device.
+    pub(crate) fn add(&mut self, device: u8) {
+        self.0 |= 1_u8.checked_shl(device.into()).unwrap_or(0);
+    }
+
+    fn has(self, device: u8) -> bool {
+        self.0 & 1_u8.checked_shl(device.into()).unwrap_or(0) != 0
+    }
+}
+
+/// Attempts to connect the first rail of a session by one way after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempts {
+    /// Way of the first attempt.
+    first: usize,
+    /// Way of the last attempt.
+    way: usize,
+    /// Ways that have failed, a bit for each.
+    failed: u64,
+}
+
+impl Attempts {
+    /// Begins with the way `first`, or the next one whose device is there.
+    pub(crate) fn new(ways: &Ways, first: usize) -> Option<Self> {
+        let first = ways.taken(first)?;
+        Some(Self {
+            first,
+            way: first,
+            failed: 0,
+        })
+    }
+
+    /// Returns the way of the last attempt.
+    pub(crate) const fn way(&self) -> usize {
+        self.way
+    }
+
+    /// Notes that the last attempt has failed.
+    pub(crate) fn fail(&mut self) {
+        self.failed |= bit(self.way);
+    }
+
+    /// Chooses the next way: the first one that has not failed, whose device is there and is not
+    /// short of Endpoints. Returns its device and its host.
+    pub(crate) fn next(&mut self, ways: &Ways, short: Short) -> Option<(u8, usize)> {
+        let possible = |way, device| bit(way) & !self.failed != 0 && !short.has(device);
+        let mut all = ways.from(self.first);
+        let (way, pair) = all.find(|(way, (device, _))| possible(*way, *device))?;
+        self.way = way;
+        Some(pair)
+    }
+}
+
+/// Returns the bit of a way. Those after the 64th have none, and are not tried again.
+fn bit(way: usize) -> u64 {
+    let way = u32::try_from(way).ok();
+    way.and_then(|way| 1_u64.checked_shl(way)).unwrap_or(0)
 }

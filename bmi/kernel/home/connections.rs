@@ -7,7 +7,6 @@ use super::{
     devices::Device,
     routes::Routes,
     KernelHome,
-    Report,
     PLACES, //
 };
 use crate::{
@@ -21,7 +20,8 @@ use crate::{
         EndsEndpoints,
         Error,
         Hello,
-        RailId, //
+        RailId,
+        Short, //
     },
     options::Options,
     storage::extend, //
@@ -166,27 +166,73 @@ impl KernelHome {
         Ok(())
     }
 
+    /// Connects a rail, by another way if the first one fails at once.
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        if let Err(error) = self.connect_or_wait(rail, hello) {
-            self.connect_failed(rail, Some(error));
+        let mut short = Short::default();
+        if let Err(error) = self.try_connect(rail, hello) {
+            self.not_begun(rail, error, &mut short);
+            self.go_on(rail, Some(error), &mut short);
         }
     }
 
-    /// Connects a rail. Without an Endpoint the first rail of a session waits for one.
-    fn connect_or_wait(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
-        let begun = self.try_connect(rail, hello);
+    /// Continues with a rail without Endpoint: tries another way, or waits for an Endpoint, or
+    /// reports the end for this reason.
+    pub(super) fn go_on(&mut self, rail: RailId, reason: Option<Error>, short: &mut Short) {
+        let Err(reason) = self.connect_again(rail, reason, short) else {
+            return;
+        };
         // Only a session without connections is worth an idle one.
-        if begun != Err(Error::NoMemory) || rail.rail > 0 {
-            return begun;
-        }
-        self.free_unconnected(rail);
-        match self.postponed.push(rail, hello) {
-            true => Ok(()),
-            false => begun,
+        let waits = self.has_way(rail, Short::default()) && self.postponed.push(rail);
+        if !waits {
+            self.close_rail(rail, reason);
         }
     }
 
-    pub(super) fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
+    /// Connects a rail without Endpoint by the next way that is left. `short` gets the devices that
+    /// have no Endpoint.
+    ///
+    /// # Errors
+    ///
+    /// The reason of the last failure. There may be ways from devices that have no Endpoint.
+    pub(super) fn connect_again(
+        &mut self,
+        rail: RailId,
+        mut reason: Option<Error>,
+        short: &mut Short,
+    ) -> Result<(), Option<Error>> {
+        while let Some(hello) = self.choose_again(rail, *short) {
+            let Err(error) = self.try_connect(rail, &hello) else {
+                return Ok(());
+            };
+            self.not_begun(rail, error, short);
+            reason = Some(error);
+        }
+        Err(reason)
+    }
+
+    /// Notes that a connect has not begun. Without an Endpoint, the way counts as not tried.
+    fn not_begun(&mut self, rail: RailId, error: Error, short: &mut Short) {
+        let device = self.connections.device(rail).unwrap_or(0);
+        let had_ep = self.free_unconnected(rail);
+        if error == Error::NoMemory {
+            return short.add(device);
+        }
+        if had_ep {
+            self.postponed.ep_was_freed();
+        }
+        self.connections.routes.fail(rail);
+        self.note_loss(device, Some(error));
+    }
+
+    /// Notes that a device was removed, if that is why a connect has failed. Without another
+    /// device, an event says so.
+    fn note_loss(&mut self, device: u8, reason: Option<Error>) {
+        if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
+            self.lose_device(device);
+        }
+    }
+
+    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
         let device = self.connections.device(rail).unwrap_or(0);
         if self.is_lost() {
             return Err(Error::DeviceLost);
@@ -199,25 +245,6 @@ impl KernelHome {
         let timeout = self.connections.timeout;
         let begun = ep.connect(&ip_of(host), host.port().into(), timeout, &hello.encode());
         begun.map_err(|error| self.reason_of(device, error).unwrap_or(Error::Unreachable))
-    }
-
-    /// Ends a rail, or tries another way to the peer if it has not begun its session yet.
-    pub(super) fn connect_failed(&mut self, rail: RailId, mut reason: Option<Error>) {
-        loop {
-            if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
-                self.lose_device(self.connections.device(rail).unwrap_or(0));
-            }
-            let Some((hello, way)) = self.choose_again(rail, reason) else {
-                return self.close_rail(rail, reason);
-            };
-            self.free_unconnected(rail);
-            self.connections.routes.go_from(rail, way);
-            self.report(Report::Moved(rail, way.0));
-            match self.connect_or_wait(rail, &hello) {
-                Ok(()) => return,
-                Err(error) => reason = Some(error),
-            }
-        }
     }
 
     /// Returns the error of operations after a call of DAT that the device has refused.
@@ -294,7 +321,13 @@ impl KernelHome {
             Connection::TimedOut => Some(Error::TimedOut),
             _ => None,
         };
-        self.connect_failed(rail, reason);
+        self.note_loss(id.0, reason);
+        if reason == Some(Error::Version) {
+            // Each way leads to the same peer.
+            self.connections.routes.settle(rail);
+        }
+        // The free of the Endpoint sleeps. After it, another way is tried.
+        self.close_rail(rail, reason);
     }
 
     /// Copies the private data of the peer's answer, and returns their length.

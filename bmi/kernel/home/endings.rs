@@ -16,6 +16,7 @@ use crate::{
         EndsEndpoints,
         Error,
         RailId,
+        Short,
         Task, //
     },
     storage::filled, //
@@ -72,18 +73,23 @@ impl EndsEndpoints for KernelHome {
         self.forget_requests(rail);
         self.forget_binds(rail);
         self.forget_receives(rail);
-        self.closed(rail, reason);
         self.postponed.ep_was_freed();
+        // If the session has not begun, the peer may be reached by another way.
+        self.connections.routes.fail(rail);
+        self.go_on(rail, reason, &mut Short::default());
     }
 }
 
 impl KernelHome {
-    /// Frees the Endpoint of a rail, if it has one, at once: it was never connected.
-    pub(super) fn free_unconnected(&mut self, rail: RailId) {
-        if let Some(ep) = self.take_ep(rail) {
-            drop(ep);
-            self.forget_receives(rail);
-        }
+    /// Frees the Endpoint of a rail, if it has one, at once: it has not begun to connect. Returns
+    /// whether it had one.
+    pub(super) fn free_unconnected(&mut self, rail: RailId) -> bool {
+        let Some(ep) = self.take_ep(rail) else {
+            return false;
+        };
+        drop(ep);
+        self.forget_receives(rail);
+        true
     }
 
     /// Replaces receives that were lost with an Endpoint.

@@ -7,8 +7,8 @@ use crate::{
     engine::{
         EndsEndpoints,
         Error,
-        Hello,
         RailId,
+        Short,
         Shortage, //
     },
     options::Options, //
@@ -22,7 +22,7 @@ pub(crate) struct Postponed {
     /// An Endpoint was freed, and no connect was tried again since then.
     was_freed: bool,
     /// When they began: the oldest one first.
-    connects: KVVec<(RailId, Hello, u64)>,
+    connects: KVVec<(RailId, u64)>,
     /// Milliseconds after which one fails.
     timeout: u64,
     /// Milliseconds at the last tick.
@@ -52,9 +52,9 @@ impl Postponed {
     }
 
     /// Lets a connect wait for an Endpoint. Returns whether there was memory for that.
-    pub(super) fn push(&mut self, rail: RailId, hello: &Hello) -> bool {
+    pub(super) fn push(&mut self, rail: RailId) -> bool {
         self.shortage.begin();
-        let connect = (rail, *hello, self.now);
+        let connect = (rail, self.now);
         self.connects.push(connect, GFP_KERNEL).is_ok()
     }
 
@@ -65,20 +65,32 @@ impl Postponed {
 }
 
 impl KernelHome {
-    /// Tries the oldest connect that waits again. Without an Endpoint it keeps its turn.
+    /// Tries all connects that wait again, the oldest one first. Those whose devices have no
+    /// Endpoint keep their turns.
     fn retry_postponed(&mut self) {
-        let Some((rail, hello, _)) = self.postponed.connects.first().copied() else {
-            return;
-        };
-        let outcome = self.try_connect(rail, &hello);
-        if outcome == Err(Error::NoMemory) {
-            self.free_unconnected(rail);
-            self.postponed.shortage.go_on(self.postponed.now);
-            return;
+        let (mut short, mut place) = (Short::default(), 0);
+        while let Some((rail, _)) = self.postponed.connects.get(place).copied() {
+            if !self.has_way(rail, short) && self.has_way(rail, Short::default()) {
+                place += 1;
+                continue;
+            }
+            let Ok(connect) = self.postponed.connects.remove(place) else {
+                break;
+            };
+            let Err(reason) = self.connect_again(rail, Some(Error::NoMemory), &mut short) else {
+                continue;
+            };
+            if !self.has_way(rail, Short::default()) {
+                self.close_rail(rail, reason);
+                continue;
+            }
+            // It has left room.
+            let waiting = &mut self.postponed.connects;
+            let _ = waiting.insert_within_capacity(place.min(waiting.len()), connect);
+            place += 1;
         }
-        let _ = self.postponed.connects.remove(0);
-        if let Err(error) = outcome {
-            self.connect_failed(rail, Some(error));
+        if place > 0 {
+            self.postponed.shortage.go_on(self.postponed.now);
         }
     }
 
@@ -110,7 +122,7 @@ impl KernelHome {
     }
 
     fn expire_postponed(&mut self, now: u64) {
-        while let Some((rail, _, since)) = self.postponed.connects.first().copied() {
+        while let Some((rail, since)) = self.postponed.connects.first().copied() {
             if now < since.saturating_add(self.postponed.timeout) {
                 return;
             }
@@ -119,7 +131,7 @@ impl KernelHome {
         }
     }
 
-    /// Tries the oldest connect that waits again if an Endpoint was freed. Returns whether one was.
+    /// Tries the connects that wait again if an Endpoint was freed. Returns whether one was.
     pub(crate) fn retry_if_freed(&mut self) -> bool {
         let was_freed = mem::take(&mut self.postponed.was_freed);
         if was_freed {

@@ -3,14 +3,18 @@
 //! Routes of rails: from which device to which address of the peer ([`Ways`]). If the first
 //! connection to a peer fails, the next pair is tried, until all pairs of a device and a host were.
 
-use super::KernelHome;
+use super::{
+    KernelHome,
+    Report, //
+};
 use crate::{
     address::Hosts,
     engine::{
-        Error,
+        Attempts,
         Hello,
         PeerId,
         RailId,
+        Short,
         Ways, //
     },
     storage::extend, //
@@ -34,10 +38,7 @@ struct Route {
 #[derive(Clone, Copy)]
 struct Retry {
     hello: Hello,
-    /// Ways that were not tried yet.
-    left: usize,
-    /// Number of the way that was tried last. Its device may be gone.
-    way: usize,
+    attempts: Attempts,
 }
 
 /// Address of a peer.
@@ -128,10 +129,10 @@ impl Routes {
         }
     }
 
-    /// Changes the route of a rail that has no Endpoint.
-    pub(super) fn go_from(&mut self, rail: RailId, (device, address): (u8, SocketAddr)) {
-        if let Some(route) = self.of_mut(rail) {
-            (route.device, route.address) = (device, Some(address));
+    /// Notes that the last attempt to connect a rail has failed.
+    pub(super) fn fail(&mut self, rail: RailId) {
+        if let Some(retry) = self.of_mut(rail).and_then(|route| route.retry.as_mut()) {
+            retry.attempts.fail();
         }
     }
 
@@ -178,41 +179,51 @@ impl KernelHome {
                 None => (0, None),
             },
         };
-        let way = place.and_then(|place| ways.taken(place.first));
-        let retry = way.filter(|_| rail.rail == 0).map(|way| Retry {
-            hello: *hello,
-            left: ways.living().saturating_sub(1),
-            way,
-        });
+        let place = place.filter(|_| rail.rail == 0);
+        let attempts = place.and_then(|place| Attempts::new(&ways, place.first));
         let route = Route {
             device,
             address,
-            retry,
+            retry: attempts.map(|attempts| Retry {
+                hello: *hello,
+                attempts,
+            }),
         };
         self.connections.routes.insert(rail, route);
         device
     }
 
-    /// Finds another route for a rail that has begun a session and was not established. Returns its
-    /// private data and its device, if there is one.
-    pub(super) fn choose_again(
-        &mut self,
-        rail: RailId,
-        reason: Option<Error>,
-    ) -> Option<(Hello, (u8, SocketAddr))> {
-        let route = self.connections.routes.of_mut(rail)?;
-        let retry = route.retry.as_mut();
-        let retry = retry.filter(|_| reason != Some(Error::Version))?;
-        retry.left = retry.left.checked_sub(1)?;
-        let tried = *retry;
-        let ways = self.ways(self.connections.routes.hosts(rail.peer)?.all().len());
-        let way = ways.from(tried.way + 1)?;
-        let (device, host) = ways.of_rail(way, rail.rail)?;
+    /// Returns the next attempt for a rail that has begun a session and was not established, with
+    /// its device and the number of its host, if there is a way left.
+    fn next_attempt(&self, rail: RailId, short: Short) -> Option<(Retry, (u8, usize))> {
+        let routes = &self.connections.routes;
+        let mut retry = routes.of(rail)?.retry?;
+        let ways = self.ways(routes.hosts(rail.peer)?.all().len());
+        let pair = retry.attempts.next(&ways, short)?;
+        Some((retry, pair))
+    }
+
+    /// Returns whether a rail has a way left, from a device that is not short of Endpoints.
+    pub(super) fn has_way(&self, rail: RailId, short: Short) -> bool {
+        self.next_attempt(rail, short).is_some()
+    }
+
+    /// Chooses another route for a rail without Endpoint, which has begun a session and was not
+    /// established, from a device that is not short of Endpoints. Returns its private data, if
+    /// there is a way left.
+    pub(super) fn choose_again(&mut self, rail: RailId, short: Short) -> Option<Hello> {
+        let (retry, (device, host)) = self.next_attempt(rail, short)?;
         let routes = &mut self.connections.routes;
-        routes.of_mut(rail)?.retry = Some(Retry { way, ..tried });
         let place = routes.places.get_mut(rail.peer.0.index() as usize)?;
         let place = place.as_mut()?;
-        place.first = way;
-        Some((tried.hello, (device, place.hosts.all().get(host).copied()?)))
+        place.first = retry.attempts.way();
+        let address = place.hosts.all().get(host).copied();
+        *routes.of_mut(rail)? = Route {
+            device,
+            address,
+            retry: Some(retry),
+        };
+        self.report(Report::Moved(rail, device));
+        Some(retry.hello)
     }
 }

@@ -12,6 +12,7 @@ mod endings;
 mod exposures;
 mod memory;
 mod messages;
+mod postponed;
 mod receives;
 mod routes;
 mod transfers;
@@ -37,6 +38,7 @@ use endings::Endings;
 use exposures::Exposures;
 use libkdapl::{Cr, Ep, Evd, Ia, IaQuery, Pz};
 use memory::Scratch;
+use postponed::Postponed;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -85,6 +87,7 @@ pub(crate) struct Adapter {
 pub(crate) struct DatHome {
     pub(crate) devices: Devices,
     pub(crate) connections: Connections,
+    pub(crate) postponed: Postponed,
     pub(crate) endings: Endings,
     exposures: Exposures,
     binds: Binds,
@@ -108,6 +111,7 @@ impl DatHome {
         Ok(Self {
             devices: Devices::open(names, options)?,
             connections: Connections::new(options),
+            postponed: Postponed::new(options),
             endings: endings::queue(options.rails),
             exposures: Exposures::default(),
             binds: Binds::default(),
@@ -172,7 +176,7 @@ impl Home for DatHome {
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
-        self.connections.forget_postponed(rail);
+        self.postponed.forget(rail);
         self.connections.routes.settle(rail);
         self.begin_disconnect(rail, close);
     }

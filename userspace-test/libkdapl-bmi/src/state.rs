@@ -169,7 +169,7 @@ impl State {
             if self.engine.take_stay() {
                 self.home.session_stays();
             }
-            if !self.home.connections.shortage.take() {
+            if !self.home.postponed.shortage.take() {
                 return;
             }
             if !self.engine.give_up_idle(&mut self.home) {

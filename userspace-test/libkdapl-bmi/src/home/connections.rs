@@ -4,14 +4,13 @@
 use super::binds::REQUESTS;
 use super::devices::{is_of_device, Device};
 use super::routes::Routes;
-use super::{DatHome, PeerPlace, Report};
+use super::{DatHome, PeerPlace};
 use crate::address::Hosts;
-use crate::bmi::engine::{reason_of, rejection, EndsEndpoints, Error, Hello, RailId, Shortage};
+use crate::bmi::engine::{reason_of, rejection, EndsEndpoints, Error, Hello, RailId, Short};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A connection.
 struct Connection {
@@ -28,12 +27,6 @@ pub(crate) struct Connections {
     by_ep: FxHashMap<EpId, Connection>,
     pub(crate) routes: Routes,
     timeout: Duration,
-    /// Connects that wait for an Endpoint, and when they began: the oldest one first.
-    postponed: VecDeque<(RailId, Hello, Instant)>,
-    pub(crate) shortage: Shortage,
-    /// An Endpoint was freed, and no connect was tried again since then.
-    was_freed: bool,
-    started: Instant,
     /// Receives and requests of an Endpoint.
     receives: u32,
     requests: u32,
@@ -46,10 +39,6 @@ impl Connections {
             by_ep: FxHashMap::default(),
             routes: Routes::default(),
             timeout: options.connect_timeout,
-            postponed: VecDeque::new(),
-            shortage: Shortage::default(),
-            was_freed: false,
-            started: Instant::now(),
             receives: options.window().sum(),
             requests: u32::from(options.queue()) + REQUESTS,
         }
@@ -64,11 +53,6 @@ impl Connections {
     /// Returns the device of a rail.
     pub(super) fn device(&self, rail: RailId) -> Option<u8> {
         self.routes.device(rail)
-    }
-
-    /// Returns the time in milliseconds.
-    fn now(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
     }
 
     /// Returns the rail and the Endpoint with a handle.
@@ -86,17 +70,6 @@ impl Connections {
     pub(super) fn remove(&mut self, rail: RailId) -> Option<(u8, Ep)> {
         let id = self.by_rail.remove(&rail)?;
         self.by_ep.remove(&id).map(|connection| (id.0, connection.ep))
-    }
-
-    /// Notes that an Endpoint was freed.
-    pub(super) fn ep_was_freed(&mut self) {
-        self.shortage.ep_was_freed(self.now());
-        self.was_freed = true;
-    }
-
-    /// Forgets a connect that waits for an Endpoint.
-    pub(super) fn forget_postponed(&mut self, rail: RailId) {
-        self.postponed.retain(|(waiting, ..)| *waiting != rail);
     }
 
     /// Returns the number of connections over all devices.
@@ -144,69 +117,64 @@ impl DatHome {
         Ok(ep)
     }
 
+    /// Connects a rail, by another way if the first one fails at once.
     pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        match self.try_connect(rail, hello) {
-            Ok(()) => {}
-            Err(error) if error != Error::NoMemory => self.connect_failed(rail, Some(error)),
-            // Only a session without connections is worth an idle one.
-            Err(Error::NoMemory) if rail.rail == 0 => {
-                self.free_unconnected(rail);
-                self.connections.postponed.push_back((rail, *hello, Instant::now()));
-                self.connections.shortage.begin();
-            }
-            Err(error) => self.close_rail(rail, Some(error)),
+        let mut short = Short::default();
+        if let Err(error) = self.try_connect(rail, hello) {
+            self.not_begun(rail, error, &mut short);
+            self.go_on(rail, Some(error), &mut short);
         }
     }
 
-    /// Tries the oldest connect that waits for an Endpoint again. Without one it keeps its turn.
-    fn retry_postponed(&mut self) {
-        let Some(&(rail, hello, _)) = self.connections.postponed.front() else { return };
-        let outcome = self.try_connect(rail, &hello);
-        if outcome == Err(Error::NoMemory) {
-            self.free_unconnected(rail);
-            self.connections.shortage.go_on(self.connections.now());
-            return;
-        }
-        self.connections.postponed.pop_front();
-        if let Err(error) = outcome {
-            self.connect_failed(rail, Some(error));
+    /// Continues with a rail without Endpoint: tries another way, or waits for an Endpoint, or
+    /// reports the end for this reason.
+    pub(super) fn go_on(&mut self, rail: RailId, reason: Option<Error>, short: &mut Short) {
+        let Err(reason) = self.connect_again(rail, reason, short) else { return };
+        // Only a session without connections is worth an idle one.
+        match self.has_way(rail, Short::default()) {
+            true => self.postponed.push(rail),
+            false => self.close_rail(rail, reason),
         }
     }
 
-    /// Asks another session to leave if a connect waits, since the one that was asked stays.
-    pub(crate) fn session_stays(&mut self) {
-        let (waits, now) = (!self.connections.postponed.is_empty(), self.connections.now());
-        self.connections.shortage.session_stays(waits, now);
+    /// Connects a rail without Endpoint by the next way that is left. `short` gets the devices that
+    /// have no Endpoint.
+    ///
+    /// # Errors
+    /// The reason of the last failure. There may be ways from devices that have no Endpoint.
+    pub(super) fn connect_again(
+        &mut self,
+        rail: RailId,
+        mut reason: Option<Error>,
+        short: &mut Short,
+    ) -> Result<(), Option<Error>> {
+        while let Some(hello) = self.choose_again(rail, *short) {
+            let Err(error) = self.try_connect(rail, &hello) else { return Ok(()) };
+            self.not_begun(rail, error, short);
+            reason = Some(error);
+        }
+        Err(reason)
     }
 
-    /// Fails the last connect that waits for an Endpoint, unless another one may be had soon: there
-    /// is no idle session.
-    pub(crate) fn fail_postponed(&mut self) {
-        if self.connections.shortage.expects_ep(self.connections.now()) {
-            return;
+    /// Notes that a connect has not begun. Without an Endpoint, the way counts as not tried.
+    fn not_begun(&mut self, rail: RailId, error: Error, short: &mut Short) {
+        let device = self.connections.device(rail).unwrap_or(0);
+        let had_ep = self.free_unconnected(rail);
+        if error == Error::NoMemory {
+            return short.add(device);
         }
-        if let Some((rail, ..)) = self.connections.postponed.pop_back() {
-            self.close_rail(rail, Some(Error::NoMemory));
+        if had_ep {
+            self.postponed.ep_was_freed();
         }
+        self.connections.routes.fail(rail);
+        self.note_loss(device, Some(error));
     }
 
-    /// Lets time pass: tries again, and fails the connects that have waited for too long.
-    pub(crate) fn tick_postponed(&mut self) {
-        let now = self.connections.now();
-        if self.connections.shortage.tick(now) {
-            self.retry_postponed();
-        }
-        self.expire_postponed();
-    }
-
-    fn expire_postponed(&mut self) {
-        while let Some((_, _, since)) = self.connections.postponed.front() {
-            if since.elapsed() < self.connections.timeout {
-                return;
-            }
-            if let Some((rail, ..)) = self.connections.postponed.pop_front() {
-                self.close_rail(rail, Some(Error::NoMemory));
-            }
+    /// Notes that a device was removed, if that is why a connect has failed. Without another
+    /// device, an event says so.
+    fn note_loss(&mut self, device: u8, reason: Option<Error>) {
+        if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
+            self.lose_device(device);
         }
     }
 
@@ -254,7 +222,7 @@ impl DatHome {
             return;
         }
         self.wakes = u32::MAX;
-        while let Some((rail, ..)) = self.connections.postponed.pop_back() {
+        while let Some(rail) = self.postponed.pop() {
             self.close_rail(rail, Some(Error::DeviceLost));
         }
     }
@@ -266,20 +234,6 @@ impl DatHome {
         for rail in rails {
             self.close_rail(rail, Some(Error::DeviceLost));
         }
-    }
-
-    /// Ends a rail, or tries another way to the peer if it has not begun its session yet.
-    fn connect_failed(&mut self, rail: RailId, reason: Option<Error>) {
-        let device = self.connections.device(rail).unwrap_or(0);
-        if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
-            self.lose_device(device);
-        }
-        let again = self.choose_again(rail, reason);
-        let Some((hello, way)) = again else { return self.close_rail(rail, reason) };
-        self.free_unconnected(rail);
-        self.connections.routes.go_from(rail, way);
-        self.reports.push_back(Report::Moved(rail, way.0));
-        self.begin_connect(rail, &hello);
     }
 
     pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
@@ -297,7 +251,7 @@ impl DatHome {
             let _ = cr.reject(&rejection());
             if rail.rail == 0 {
                 // The next request may find an Endpoint.
-                self.connections.shortage.begin();
+                self.postponed.shortage.begin();
             }
             return self.close_rail(rail, Some(Error::NoMemory));
         };
@@ -332,17 +286,13 @@ impl DatHome {
             }
             event => reason(event),
         };
-        self.connect_failed(rail, reason);
-    }
-
-    /// Tries the oldest connect that waits for an Endpoint again if one was freed. Returns whether
-    /// one was.
-    pub(crate) fn retry_if_freed(&mut self) -> bool {
-        let was_freed = std::mem::take(&mut self.connections.was_freed);
-        if was_freed {
-            self.retry_postponed();
+        self.note_loss(id.0, reason);
+        if reason == Some(Error::Version) {
+            // Each way leads to the same peer.
+            self.connections.routes.settle(rail);
         }
-        was_freed
+        // The free of the Endpoint sleeps. After it, another way is tried.
+        self.close_rail(rail, reason);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::devices::Device;
 use super::{DatHome, Report};
-use crate::bmi::engine::{self, Close, Ending, EndsEndpoints, Error, RailId, Task};
+use crate::bmi::engine::{self, Close, Ending, EndsEndpoints, Error, RailId, Short, Task};
 use libkdapl::Ep;
 
 /// Queue of Endpoints.
@@ -52,18 +52,21 @@ impl EndsEndpoints for DatHome {
 
     fn freed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_receives(rail);
-        self.closed(rail, reason);
-        self.connections.ep_was_freed();
+        self.postponed.ep_was_freed();
+        // If the session has not begun, the peer may be reached by another way.
+        self.connections.routes.fail(rail);
+        self.go_on(rail, reason, &mut Short::default());
     }
 }
 
 impl DatHome {
-    /// Frees the Endpoint of a rail, if it has one, at once: it was never connected.
-    pub(super) fn free_unconnected(&mut self, rail: RailId) {
-        if let Some(ep) = self.take_ep(rail) {
-            drop(ep);
-            self.forget_receives(rail);
-        }
+    /// Frees the Endpoint of a rail, if it has one, at once: it has not begun to connect. Returns
+    /// whether it had one.
+    pub(super) fn free_unconnected(&mut self, rail: RailId) -> bool {
+        let Some(ep) = self.take_ep(rail) else { return false };
+        drop(ep);
+        self.forget_receives(rail);
+        true
     }
 
     fn forget_receives(&mut self, rail: RailId) {

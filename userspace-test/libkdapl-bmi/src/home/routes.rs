@@ -2,9 +2,9 @@
 //! Routes of rails: from which device to which address of the peer ([`Ways`]). If the first
 //! connection to a peer fails, the next pair is tried, until all pairs of a device and a host were.
 
-use super::DatHome;
+use super::{DatHome, Report};
 use crate::address::Hosts;
-use crate::bmi::engine::{Error, Hello, PeerId, RailId, Ways};
+use crate::bmi::engine::{Attempts, Hello, PeerId, RailId, Short, Ways};
 use rustc_hash::FxHashMap;
 use std::net::SocketAddr;
 
@@ -21,10 +21,7 @@ pub(super) struct Route {
 #[derive(Clone, Copy)]
 struct Retry {
     hello: Hello,
-    /// Ways that were not tried yet.
-    left: usize,
-    /// Number of the way that was tried last. Its device may be gone.
-    way: usize,
+    attempts: Attempts,
 }
 
 /// Address of a peer.
@@ -71,10 +68,11 @@ impl Routes {
         }
     }
 
-    /// Changes the route of a rail that has no Endpoint.
-    pub(super) fn go_from(&mut self, rail: RailId, (device, address): (u8, SocketAddr)) {
-        if let Some(route) = self.of_rails.get_mut(&rail) {
-            (route.device, route.address) = (device, Some(address));
+    /// Notes that the last attempt to connect a rail has failed.
+    pub(super) fn fail(&mut self, rail: RailId) {
+        let route = self.of_rails.get_mut(&rail);
+        if let Some(retry) = route.and_then(|route| route.retry.as_mut()) {
+            retry.attempts.fail();
         }
     }
 
@@ -103,34 +101,39 @@ impl DatHome {
                 None => (0, None),
             },
         };
-        let left = ways.living().saturating_sub(1);
-        let way = place.and_then(|place| ways.taken(place.first));
-        let way = way.filter(|_| rail.rail == 0);
-        let retry = way.map(|way| Retry { hello: *hello, left, way });
+        let place = place.filter(|_| rail.rail == 0);
+        let attempts = place.and_then(|place| Attempts::new(&ways, place.first));
+        let retry = attempts.map(|attempts| Retry { hello: *hello, attempts });
         self.connections.routes.of_rails.insert(rail, Route { device, address, retry });
         device
     }
 
-    /// Finds another route for a rail that has begun a session and was not established. Returns its
-    /// private data and its device, if there is one.
-    pub(super) fn choose_again(
-        &mut self,
-        rail: RailId,
-        reason: Option<Error>,
-    ) -> Option<(Hello, (u8, SocketAddr))> {
-        let route = self.connections.routes.of_rails.get_mut(&rail)?;
-        let retry = route.retry.as_mut();
-        let retry = retry.filter(|_| reason != Some(Error::Version))?;
-        retry.left = retry.left.checked_sub(1)?;
-        let tried = *retry;
-        let hosts = self.connections.routes.places.get(&rail.peer)?.hosts.0.len();
-        let ways = self.ways(hosts);
-        let way = ways.from(tried.way + 1)?;
-        let (device, host) = ways.of_rail(way, rail.rail)?;
+    /// Returns the next attempt for a rail that has begun a session and was not established, with
+    /// its device and the number of its host, if there is a way left.
+    fn next_attempt(&self, rail: RailId, short: Short) -> Option<(Retry, (u8, usize))> {
+        let routes = &self.connections.routes;
+        let mut retry = routes.of_rails.get(&rail)?.retry?;
+        let ways = self.ways(routes.places.get(&rail.peer)?.hosts.0.len());
+        let pair = retry.attempts.next(&ways, short)?;
+        Some((retry, pair))
+    }
+
+    /// Returns whether a rail has a way left, from a device that is not short of Endpoints.
+    pub(super) fn has_way(&self, rail: RailId, short: Short) -> bool {
+        self.next_attempt(rail, short).is_some()
+    }
+
+    /// Chooses another route for a rail without Endpoint, which has begun a session and was not
+    /// established, from a device that is not short of Endpoints. Returns its private data, if
+    /// there is a way left.
+    pub(super) fn choose_again(&mut self, rail: RailId, short: Short) -> Option<Hello> {
+        let (retry, (device, host)) = self.next_attempt(rail, short)?;
         let routes = &mut self.connections.routes;
-        routes.of_rails.get_mut(&rail)?.retry = Some(Retry { way, ..tried });
         let place = routes.places.get_mut(&rail.peer)?;
-        place.first = way;
-        Some((tried.hello, (device, place.hosts.0.get(host).copied()?)))
+        place.first = retry.attempts.way();
+        let address = place.hosts.0.get(host).copied();
+        routes.of_rails.insert(rail, Route { device, address, retry: Some(retry) });
+        self.reports.push_back(Report::Moved(rail, device));
+        Some(retry.hello)
     }
 }
