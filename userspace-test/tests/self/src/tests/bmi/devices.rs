@@ -4,15 +4,17 @@
 use super::super::tests;
 use super::kernel::{echo, request, Server};
 use super::{transfer, ways, Side};
+use crate::cgroup::Cgroup;
 use crate::context::Context;
 use crate::expect::same;
+use crate::fork::{end_of, fork};
 use crate::harness::skip;
 use crate::hosts::Host;
 use crate::machine::{no_objects_left, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl_bmi::{Bmi, Error, Failure, Options, Peer};
 use std::net::{IpAddr, SocketAddr};
-use std::process::Command;
+use std::process::{id, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
@@ -22,6 +24,8 @@ tests! {
     removed, 120, "After the removal of one of two devices, BMI goes on over the other one, and its connections there do not notice";
     #[Transport]
     silent_host, 60, "BMI connects to the second host of an address if the first one does not answer";
+    #[Transport]
+    endpoints, 60, "A BMI process that may have no Endpoint on the first of two devices connects over the other one";
     #[Transport]
     kernel, 60, "kdapl_bmi.ko exchanges messages with a process that has two devices";
     options, 20, "BMI refuses numbers of connections and devices that are not possible";
@@ -262,6 +266,37 @@ fn silent_host(context: &Context) -> Result<()> {
     let from = from.strip_prefix("kdapl://").context("a scheme")?;
     same("host of the client", from.parse::<SocketAddr>()?.ip(), ADDRESS.into())?;
     transfer(context, (&server, &back), (&client, &peer), 20_000)
+}
+
+/// Lets this process have no more objects on a device than it has.
+fn forbid_objects(cgroup: &Cgroup, device: &str) -> Result<()> {
+    let all = cgroup.read("rdma.current");
+    let own = all.lines().find(|line| line.split(' ').next() == Some(device));
+    let count = own.and_then(|line| line.split("hca_object=").nth(1));
+    let count = count.with_context(|| format!("objects of {device}: {all}"))?;
+    cgroup.write("rdma.max", &format!("{device} hca_object={count}"))
+}
+
+fn endpoints(context: &Context) -> Result<()> {
+    let _second = Second::new(context)?;
+    let host = &context.server;
+    let cgroup = Cgroup::enter("rdma", "rdma.max", &format!("{DEVICE} hca_object=max"))?;
+    cgroup.leave()?;
+    let adapter = Some(format!("{},{DEVICE}", host.device));
+    let both = Options { adapter, ..Options::default() };
+    let address = address(context.port(), &[context.server_address(), ADDRESS.into()]);
+    let listening = Options { listen: Some(address.clone()), ..both.clone() };
+    let server = Side::open(context, host, &listening)?;
+    let child = fork(|| {
+        cgroup.write("cgroup.procs", &id().to_string())?;
+        let client = Side::open(context, host, &both)?;
+        forbid_objects(&cgroup, &host.device)?;
+        let peer = client.bmi.lookup(&address)?;
+        let send = client.context.send_unexpected(&peer, 1, &[], 0)?;
+        client.done(send, 0)
+    })?;
+    server.unexpected()?;
+    same("status of the client", end_of(child)?, 0)
 }
 
 fn kernel(context: &Context) -> Result<()> {
