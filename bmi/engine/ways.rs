@@ -69,8 +69,11 @@ impl Ways {
     /// Returns the ways from this one on whose devices are there, with their devices and hosts.
     fn from(&self, way: usize) -> impl Iterator<Item = (usize, (u8, usize))> + '_ {
         let (count, turns) = (self.count(), self.turns());
-        let ways = (way..way + count).map(move |way| way % count);
-        ways.filter_map(move |way| Some((way, self.pair(way % turns, way / turns)?)))
+        let ways = (way..way + count).filter_map(move |way| way.checked_rem(count));
+        ways.filter_map(move |way| {
+            let (turn, shift) = (way.checked_rem(turns)?, way.checked_div(turns)?);
+            Some((way, self.pair(turn, shift)?))
+        })
     }
 }
 
