@@ -60,6 +60,15 @@ pub trait AtomicHandler: Send + 'static {
     fn handle(&mut self, event: Event);
 }
 
+/// Atomic handler, called like others of which one upcall is in progress at a time.
+pub(crate) struct Atomic<H>(H);
+
+impl<H: AtomicHandler> Handler for Atomic<H> {
+    fn handle(&mut self, event: Event) {
+        self.0.handle(event);
+    }
+}
+
 /// Takes the events of an EVD, several at a time. Context: as of [`Handler`].
 pub trait ParallelHandler: Send + Sync + 'static {
     /// Takes one event. Up to 16 threads are in this method at a time.
@@ -140,25 +149,6 @@ unsafe extern "C" fn exclusive<H: Handler>(
     }
 }
 
-/// Upcall of an atomic handler.
-///
-/// # Safety
-///
-/// As of [`exclusive`].
-unsafe extern "C" fn atomic<H: AtomicHandler>(
-    data: *mut c_void,
-    event: *const bindings::DAT_EVENT,
-    _more: i32,
-) {
-    // SAFETY: By the safety requirement.
-    let cell = unsafe { &*data.cast::<Cell<H>>() };
-    // SAFETY: By the safety requirement.
-    if let Some(event) = unsafe { event_of(&cell.adapter, event) } {
-        // SAFETY: Only upcalls borrow the handler, and there is one at a time.
-        unsafe { &mut *cell.handler.get() }.handle(event);
-    }
-}
-
 /// Upcall of a parallel handler.
 ///
 /// # Safety
@@ -195,13 +185,9 @@ impl<H: Handler> Upcalls<H> {
     }
 }
 
-impl<H: AtomicHandler> Upcalls<H> {
+impl<H: AtomicHandler> Upcalls<Atomic<H>> {
     pub(crate) fn atomic(handler: H) -> Self {
-        Self {
-            handler,
-            function: atomic::<H>,
-            policy: bindings::DAT_UPCALL_SINGLE_INSTANCE,
-        }
+        Self::exclusive(Atomic(handler))
     }
 }
 
@@ -236,8 +222,8 @@ impl<H: Send + 'static> Upcalls<H> {
             upcall_func: Some(self.function),
         };
         // SAFETY: The upcall is valid until the adapter drops the handler, which is after the EVD
-        // was freed or the adapter closed. `exclusive` and `atomic` are called one at a time by
-        // their policy, the only one that the EVD ever has.
+        // was freed or the adapter closed. `exclusive` is called one at a time by its policy, the
+        // only one that the EVD ever has.
         let enabled = to_result(unsafe {
             bindings::dat_evd_modify_upcall(
                 evd.raw(),

@@ -8,9 +8,9 @@
 //! only. Each change that forbids posts to use a copied region begins a new edition.
 //!
 //! Memory of the kernel may be freed only when no Data Transfer Operation (DTO) in flight names it.
-//! Who frees it begins a new edition, and then searches each Endpoint under its lock. A post reads
-//! the edition and stores its DTO under the same lock. So a post before the search is found by it,
-//! and a post after it reads the new edition.
+//! A free begins a new edition, and then searches each Endpoint under its lock. A post reads the
+//! edition and stores its DTO under the same lock. So the search finds a post before it, and a post
+//! after it reads the new edition.
 
 use super::atomic::AtomicU64;
 

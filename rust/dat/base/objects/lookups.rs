@@ -96,8 +96,7 @@ impl<T: Object> Objects<T> {
         let is_it = |key| Handle::from_raw(key).key().short_generation() == generation;
         if let Some(lookups) = &self.lookups {
             let guard = read_lock();
-            let found = lookups.get(&guard, index, is_it);
-            if let Some(object) = found.filter(|object| !object.is_hidden()) {
+            if let Some(object) = Self::borrow_in(lookups, &guard, index, is_it) {
                 with(object);
             }
         } else if let Some(object) = self.get_by_short_generation(index, generation) {
@@ -111,8 +110,18 @@ impl<T: Object> Objects<T> {
         is_it: impl FnOnce(u64) -> bool,
     ) -> Option<Arc<T>> {
         let guard = read_lock();
-        let found = lookups.get(&guard, index, is_it);
-        found.filter(|object| !object.is_hidden()).cloned()
+        Self::borrow_in(lookups, &guard, index, is_it).cloned()
+    }
+
+    #[inline]
+    fn borrow_in<'a>(
+        lookups: &'a RcuTable<T>,
+        guard: &'a Guard,
+        index: u32,
+        is_it: impl FnOnce(u64) -> bool,
+    ) -> Option<&'a Arc<T>> {
+        let found = lookups.get(guard, index, is_it);
+        found.filter(|object| !object.is_hidden())
     }
 
     /// Lets lookups find an object. Allocates with `flags`.
