@@ -17,8 +17,9 @@
 //! | `pump.rs`, `transfer.rs` | messages and RDMA to peers |
 //! | `credit.rs`, `lend.rs` | flow control |
 //! | `session.rs`, `accept.rs`, `close.rs`, `idle.rs` | connections |
-//! | `devices.rs`, `ways.rs` | sessions over several devices |
-//! | `shortage.rs` | connects that wait for Endpoints |
+//! | `devices.rs`, `ways.rs`, `routes.rs` | sessions over several devices |
+//! | `connects.rs` | connects by one way after the other |
+//! | `postponed.rs`, `shortage.rs` | connects that wait for Endpoints |
 //! | `endings.rs` | Endpoints that are disconnected and freed without the lock of the home |
 //! | `receives.rs`, `events.rs` | the count of shared receives, and the length of the event queue |
 //! | `finish.rs` | the end of operations |
@@ -32,6 +33,7 @@ mod arrive;
 mod binds;
 mod cancel;
 mod close;
+mod connects;
 mod credit;
 mod devices;
 mod endings;
@@ -47,9 +49,11 @@ mod op;
 mod peer;
 mod pieces;
 mod post;
+mod postponed;
 mod pump;
 mod ranges;
 mod receives;
+mod routes;
 mod session;
 mod shortage;
 mod table;
@@ -59,6 +63,7 @@ mod ways;
 mod wire;
 
 pub(crate) use self::{
+    connects::Connects,
     credit::{
         Class,
         Credits,
@@ -115,8 +120,17 @@ pub(crate) use self::{
         Pieces, //
     },
     post::LONGEST,
+    postponed::{
+        Postponed,
+        Waiter,
+        Waiters, //
+    },
     ranges::Ranges,
     receives::SharedReceives,
+    routes::{
+        Destination,
+        Route, //
+    },
     shortage::Shortage,
     table::{
         Entry,

@@ -3,7 +3,10 @@
 //! Passes events of DAT to the engine.
 
 use crate::{
-    engine::ConnectRequest,
+    engine::{
+        ConnectRequest,
+        Connects, //
+    },
     home::{
         EpId,
         Stashed,
@@ -100,7 +103,7 @@ impl State {
         let mut data = [0; PRIVATE_DATA];
         let length = self.home.private_data(rail, &mut data);
         let data = data.get(..length).unwrap_or(&data);
-        self.home.connections.routes.settle(rail);
+        self.home.settle_route(rail);
         self.engine
             .established(&mut Step::new(&mut self.home), rail, data);
     }

@@ -11,7 +11,6 @@ mod endings;
 mod exposures;
 mod memory;
 mod messages;
-mod postponed;
 mod receives;
 mod routes;
 mod transfers;
@@ -34,8 +33,8 @@ use crate::{
         rejection,
         Body,
         Close,
+        Connects,
         Cookie,
-        EndsEndpoints,
         Error,
         Header,
         Hello,
@@ -43,10 +42,12 @@ use crate::{
         OpId,
         Place,
         Posted,
+        Postponed,
         RailId,
         Rails,
         Source,
         Transfer,
+        Waiter,
         Wanted,
         HEADER, //
     },
@@ -69,7 +70,6 @@ use kdat::{
     Cr, //
 };
 use kernel::prelude::*;
-use postponed::Postponed;
 
 /// Result of a request, to be passed to the engine.
 pub(crate) enum Report {
@@ -107,7 +107,9 @@ pub(crate) const UNEXPECTED_PLACE: usize = PLACES - 1;
 pub(crate) struct KernelHome {
     pub(crate) devices: Devices,
     pub(crate) connections: Connections,
-    pub(crate) postponed: Postponed,
+    pub(crate) postponed: Postponed<KVVec<Waiter>>,
+    /// Milliseconds at the last tick.
+    pub(crate) now: u64,
     pub(crate) endings: Endings,
     exposures: Exposures,
     binds: Binds,
@@ -144,7 +146,8 @@ impl KernelHome {
         let devices = Devices::new(adapters, options)?;
         Ok(Self {
             connections: Connections::new(options),
-            postponed: Postponed::new(options),
+            postponed: Postponed::new(KVVec::new(), options.connect_timeout.into()),
+            now: 0,
             endings: endings::queue(options.rails)?,
             exposures: Exposures::new(devices.count()),
             binds: Binds::new(),
@@ -315,9 +318,7 @@ impl Home for Step<'_> {
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
-        self.home.postponed.forget(rail);
-        self.home.connections.routes.settle(rail);
-        self.home.begin_disconnect(rail, close);
+        self.home.leave(rail, close);
     }
 
     fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {

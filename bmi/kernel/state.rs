@@ -6,6 +6,7 @@ use crate::{
     engine::{
         Bucket,
         Completion,
+        Connects,
         EndsEndpoints,
         Engine,
         Entry,
@@ -287,7 +288,8 @@ impl State {
 
     /// Lets time pass. `now` is in milliseconds.
     pub(crate) fn tick(&mut self, now: u64) {
-        self.home.tick_postponed(now);
+        self.home.now = now;
+        self.home.tick_postponed();
         self.engine.tick(&mut Step::new(&mut self.home), now);
         self.settle();
     }

@@ -7,7 +7,8 @@ use super::{
     devices::Device,
     routes::Routes,
     KernelHome,
-    PLACES, //
+    Report, //
+    PLACES,
 };
 use crate::{
     address::{
@@ -17,11 +18,18 @@ use crate::{
     engine::{
         reason_of,
         rejection,
+        Connects,
+        Destination,
         EndsEndpoints,
         Error,
         Hello,
+        PeerId,
+        Postponed,
         RailId,
-        Short, //
+        Route,
+        Waiter,
+        Waiters,
+        Ways, //
     },
     options::Options,
     storage::extend, //
@@ -166,87 +174,6 @@ impl KernelHome {
         Ok(())
     }
 
-    /// Connects a rail, by another way if the first one fails at once.
-    pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        let mut short = Short::default();
-        if let Err(error) = self.try_connect(rail, hello) {
-            self.not_begun(rail, error, &mut short);
-            self.go_on(rail, Some(error), &mut short);
-        }
-    }
-
-    /// Continues with a rail without Endpoint: tries another way, or waits for an Endpoint, or
-    /// reports the end for this reason.
-    pub(super) fn go_on(&mut self, rail: RailId, reason: Option<Error>, short: &mut Short) {
-        let Err(reason) = self.connect_again(rail, reason, short) else {
-            return;
-        };
-        // Only a session without connections is worth an idle one.
-        let waits = self.has_way(rail, Short::default()) && self.postponed.push(rail);
-        if !waits {
-            self.close_rail(rail, reason);
-        }
-    }
-
-    /// Connects a rail without Endpoint by the next way that is left. `short` gets the devices that
-    /// have no Endpoint.
-    ///
-    /// # Errors
-    ///
-    /// The reason of the last failure. There may be ways from devices that have no Endpoint.
-    pub(super) fn connect_again(
-        &mut self,
-        rail: RailId,
-        mut reason: Option<Error>,
-        short: &mut Short,
-    ) -> Result<(), Option<Error>> {
-        while let Some(hello) = self.choose_again(rail, *short) {
-            let Err(error) = self.try_connect(rail, &hello) else {
-                return Ok(());
-            };
-            self.not_begun(rail, error, short);
-            reason = Some(error);
-        }
-        Err(reason)
-    }
-
-    /// Notes that a connect has not begun. Without an Endpoint, the way counts as not tried.
-    fn not_begun(&mut self, rail: RailId, error: Error, short: &mut Short) {
-        let device = self.connections.device(rail).unwrap_or(0);
-        let had_ep = self.free_unconnected(rail);
-        if error == Error::NoMemory {
-            return short.add(device);
-        }
-        if had_ep {
-            self.postponed.ep_was_freed();
-        }
-        self.connections.routes.fail(rail);
-        self.note_loss(device, Some(error));
-    }
-
-    /// Notes that a device was removed, if that is why a connect has failed. Without another
-    /// device, an event says so.
-    fn note_loss(&mut self, device: u8, reason: Option<Error>) {
-        if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
-            self.lose_device(device);
-        }
-    }
-
-    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
-        let device = self.connections.device(rail).unwrap_or(0);
-        if self.is_lost() {
-            return Err(Error::DeviceLost);
-        }
-        let host = self.connections.routes.address(rail);
-        let host = host.ok_or(Error::Unreachable)?;
-        self.create_ep(rail)
-            .map_err(|error| self.reason_of(device, error).unwrap_or(Error::NoMemory))?;
-        let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
-        let timeout = self.connections.timeout;
-        let begun = ep.connect(&ip_of(host), host.port().into(), timeout, &hello.encode());
-        begun.map_err(|error| self.reason_of(device, error).unwrap_or(Error::Unreachable))
-    }
-
     /// Returns the error of operations after a call of DAT that the device has refused.
     fn reason_of(&self, device: u8, error: kdat::Error) -> Option<Error> {
         error
@@ -257,24 +184,13 @@ impl KernelHome {
             })
     }
 
-    /// Notes that a device was removed. Without another one, wakes all waiters, and fails the
-    /// connects that wait for an Endpoint. Connections end by events of their own.
-    pub(crate) fn lose_device(&mut self, device: u8) {
-        self.devices.lose(device);
-        if !self.is_lost() {
-            return;
-        }
-        self.wakes = (1 << PLACES) - 1;
-        while let Some(rail) = self.postponed.pop() {
-            self.close_rail(rail, Some(Error::DeviceLost));
-        }
-    }
-
     pub(super) fn begin_accept(&mut self, request: u64, rail: RailId, hello: &Hello) {
         let Some((device, cr)) = self.crs.remove(request) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
-        self.connections.routes.accepted(rail, device);
+        self.connections
+            .routes
+            .insert(rail, Route::accepted(device));
         if rail.rail == 0 {
             let remote = cr.remote().ok().map(Hosts::from);
             self.connections.routes.set_hosts(rail.peer, remote);
@@ -321,18 +237,101 @@ impl KernelHome {
             Connection::TimedOut => Some(Error::TimedOut),
             _ => None,
         };
-        self.note_loss(id.0, reason);
-        if reason == Some(Error::Version) {
-            // Each way leads to the same peer.
-            self.connections.routes.settle(rail);
-        }
-        // The free of the Endpoint sleeps. After it, another way is tried.
-        self.close_rail(rail, reason);
+        self.connection_lost(rail, id.0, reason);
     }
 
     /// Copies the private data of the peer's answer, and returns their length.
     pub(crate) fn private_data(&self, rail: RailId, data: &mut [u8]) -> usize {
         let length = self.connections.ep(rail).map(|ep| ep.private_data(data));
         length.and_then(Result::ok).unwrap_or(0).min(PRIVATE_DATA)
+    }
+}
+
+impl Waiters for KVVec<Waiter> {
+    fn push(&mut self, waiter: Waiter) -> bool {
+        self.push(waiter, GFP_KERNEL).is_ok()
+    }
+
+    fn take(&mut self, place: usize) -> Option<Waiter> {
+        self.remove(place).ok()
+    }
+
+    fn put_back(&mut self, place: usize, waiter: Waiter) {
+        let _ = self.insert_within_capacity(place, waiter);
+    }
+}
+
+impl Connects for KernelHome {
+    type Waiters = KVVec<Waiter>;
+
+    fn postponed(&mut self) -> &mut Postponed<KVVec<Waiter>> {
+        &mut self.postponed
+    }
+
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn destination(&self, peer: PeerId) -> Option<Destination<'_>> {
+        let devices = &self.devices;
+        let ways = |hosts| Ways::new(devices.count(), hosts, devices.living());
+        self.connections.routes.destination(peer, ways)
+    }
+
+    fn route(&self, rail: RailId) -> Option<&Route> {
+        self.connections.routes.of(rail)
+    }
+
+    fn route_mut(&mut self, rail: RailId) -> Option<&mut Route> {
+        self.connections.routes.of_mut(rail)
+    }
+
+    fn set_route(&mut self, rail: RailId, route: Route) {
+        self.connections.routes.insert(rail, route);
+    }
+
+    fn moved(&mut self, rail: RailId, device: u8, way: usize) {
+        self.connections.routes.prefer(rail.peer, way);
+        self.report(Report::Moved(rail, device));
+    }
+
+    fn devices(&self) -> u8 {
+        self.devices.count()
+    }
+
+    /// Notes that a device was removed. Without another one, wakes all waiters. Connections end by
+    /// events of their own.
+    fn lose_device(&mut self, device: u8) {
+        self.devices.lose(device);
+        if self.is_lost() {
+            self.wakes = (1 << PLACES) - 1;
+            self.fail_all_postponed();
+        }
+    }
+
+    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
+        if self.is_lost() {
+            return Err(Error::DeviceLost);
+        }
+        let (device, host) = (self.device_of(rail), self.route(rail));
+        let host = host.and_then(|route| route.address);
+        let host = host.ok_or(Error::Unreachable)?;
+        self.create_ep(rail)
+            .map_err(|error| self.reason_of(device, error).unwrap_or(Error::NoMemory))?;
+        let ep = self.connections.ep(rail).ok_or(Error::NoMemory)?;
+        let timeout = self.connections.timeout;
+        let begun = ep.connect(&ip_of(host), host.port().into(), timeout, &hello.encode());
+        begun.map_err(|error| self.reason_of(device, error).unwrap_or(Error::Unreachable))
+    }
+
+    fn forget_receives(&mut self, rail: RailId) {
+        let Some(device) = self.connections.device(rail) else {
+            return;
+        };
+        let window = self.connections.window(device);
+        let Device {
+            receives, adapter, ..
+        } = self.devices.get_mut(device);
+        receives.forget(adapter, window);
     }
 }

@@ -4,7 +4,6 @@
 //! instance.
 
 use super::{
-    devices::Device,
     KernelHome,
     Report,
     Work, //
@@ -12,11 +11,11 @@ use super::{
 use crate::{
     engine::{
         Close,
+        Connects,
         Ending,
         EndsEndpoints,
         Error,
         RailId,
-        Short,
         Task, //
     },
     storage::filled, //
@@ -73,37 +72,11 @@ impl EndsEndpoints for KernelHome {
         self.forget_requests(rail);
         self.forget_binds(rail);
         self.forget_receives(rail);
-        self.postponed.ep_was_freed();
-        // If the session has not begun, the peer may be reached by another way.
-        self.connections.routes.fail(rail);
-        self.go_on(rail, reason, &mut Short::default());
+        self.try_other_way(rail, reason);
     }
 }
 
 impl KernelHome {
-    /// Frees the Endpoint of a rail, if it has one, at once: it has not begun to connect. Returns
-    /// whether it had one.
-    pub(super) fn free_unconnected(&mut self, rail: RailId) -> bool {
-        let Some(ep) = self.take_ep(rail) else {
-            return false;
-        };
-        drop(ep);
-        self.forget_receives(rail);
-        true
-    }
-
-    /// Replaces receives that were lost with an Endpoint.
-    fn forget_receives(&mut self, rail: RailId) {
-        let Some(device) = self.connections.device(rail) else {
-            return;
-        };
-        let window = self.connections.window(device);
-        let Device {
-            receives, adapter, ..
-        } = self.devices.get_mut(device);
-        receives.forget(adapter, window);
-    }
-
     /// Forgets requests of an Endpoint that was freed, of which no events come any more.
     fn forget_requests(&mut self, rail: RailId) {
         while let Some(request) = self.requests.take_where(|request| request.rail == rail) {

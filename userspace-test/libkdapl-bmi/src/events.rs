@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Passes events of DAT to the engine.
 
-use crate::bmi::engine::ConnectRequest;
+use crate::bmi::engine::{ConnectRequest, Connects};
 use crate::home::{EpId, Request, RECEIVE, SILENT};
 use crate::state::State;
 use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Type};
@@ -87,7 +87,7 @@ impl State {
     fn established(&mut self, ep: EpId) {
         let Some((rail, ep)) = self.home.connections.of(ep) else { return };
         let private_data = ep.private_data().unwrap_or_default();
-        self.home.connections.routes.settle(rail);
+        self.home.settle_route(rail);
         self.engine.established(&mut self.home, rail, &private_data);
     }
 }

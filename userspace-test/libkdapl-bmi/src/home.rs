@@ -12,7 +12,6 @@ mod endings;
 mod exposures;
 mod memory;
 mod messages;
-mod postponed;
 mod receives;
 mod routes;
 mod transfers;
@@ -26,8 +25,8 @@ pub(crate) use routes::Place as PeerPlace;
 pub(crate) use transfers::SILENT;
 
 use crate::bmi::engine::{
-    rejection, Body, Close, Cookie, EndsEndpoints, Error, Header, Hello, Home, OpId, Place, Posted,
-    RailId, Rails, Source, Transfer, Wanted, HEADER,
+    rejection, Body, Close, Connects, Cookie, Error, Header, Hello, Home, OpId, Place, Posted,
+    Postponed, RailId, Rails, Source, Transfer, Waiter, Wanted, HEADER,
 };
 use crate::memory::Memory;
 use crate::options::Options;
@@ -38,11 +37,11 @@ use endings::Endings;
 use exposures::Exposures;
 use libkdapl::{Cr, Ep, Evd, Ia, IaQuery, Pz};
 use memory::Scratch;
-use postponed::Postponed;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Segments of an RDMA request, also of devices that can have more.
 const SEGMENTS: u32 = 16;
@@ -87,7 +86,8 @@ pub(crate) struct Adapter {
 pub(crate) struct DatHome {
     pub(crate) devices: Devices,
     pub(crate) connections: Connections,
-    pub(crate) postponed: Postponed,
+    pub(crate) postponed: Postponed<Vec<Waiter>>,
+    started: Instant,
     pub(crate) endings: Endings,
     exposures: Exposures,
     binds: Binds,
@@ -111,7 +111,8 @@ impl DatHome {
         Ok(Self {
             devices: Devices::open(names, options)?,
             connections: Connections::new(options),
-            postponed: Postponed::new(options),
+            postponed: Postponed::new(Vec::new(), options.connect_timeout.as_millis() as u64),
+            started: Instant::now(),
             endings: endings::queue(options.rails),
             exposures: Exposures::default(),
             binds: Binds::default(),
@@ -176,9 +177,7 @@ impl Home for DatHome {
     }
 
     fn disconnect(&mut self, rail: RailId, close: Close) {
-        self.postponed.forget(rail);
-        self.connections.routes.settle(rail);
-        self.begin_disconnect(rail, close);
+        self.leave(rail, close);
     }
 
     fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {

@@ -2,7 +2,7 @@
 //! The engine and its home, under one lock.
 
 use crate::bmi::engine::{
-    Bucket, EndsEndpoints, Engine, Entry, Op, OpId, Peer, Post, RailId, Storage, LINKS,
+    Bucket, Connects, EndsEndpoints, Engine, Entry, Op, OpId, Peer, Post, RailId, Storage, LINKS,
     MAX_CONTEXTS,
 };
 use crate::context::Completion;

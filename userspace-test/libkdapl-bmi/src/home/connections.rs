@@ -4,9 +4,12 @@
 use super::binds::REQUESTS;
 use super::devices::{is_of_device, Device};
 use super::routes::Routes;
-use super::{DatHome, PeerPlace};
+use super::{DatHome, PeerPlace, Report};
 use crate::address::Hosts;
-use crate::bmi::engine::{reason_of, rejection, EndsEndpoints, Error, Hello, RailId, Short};
+use crate::bmi::engine::{
+    reason_of, rejection, Connects, Destination, EndsEndpoints, Error, Hello, PeerId, Postponed,
+    RailId, Route, Waiter, Waiters, Ways,
+};
 use crate::options::Options;
 use libkdapl::{ConnectOptions, ConnectionEvent, Ep, EpAttr, EpConfig, Handle};
 use rustc_hash::FxHashMap;
@@ -52,7 +55,7 @@ impl Connections {
 
     /// Returns the device of a rail.
     pub(super) fn device(&self, rail: RailId) -> Option<u8> {
-        self.routes.device(rail)
+        Some(self.routes.of_rails.get(&rail)?.device)
     }
 
     /// Returns the rail and the Endpoint with a handle.
@@ -117,86 +120,6 @@ impl DatHome {
         Ok(ep)
     }
 
-    /// Connects a rail, by another way if the first one fails at once.
-    pub(super) fn begin_connect(&mut self, rail: RailId, hello: &Hello) {
-        let mut short = Short::default();
-        if let Err(error) = self.try_connect(rail, hello) {
-            self.not_begun(rail, error, &mut short);
-            self.go_on(rail, Some(error), &mut short);
-        }
-    }
-
-    /// Continues with a rail without Endpoint: tries another way, or waits for an Endpoint, or
-    /// reports the end for this reason.
-    pub(super) fn go_on(&mut self, rail: RailId, reason: Option<Error>, short: &mut Short) {
-        let Err(reason) = self.connect_again(rail, reason, short) else { return };
-        // Only a session without connections is worth an idle one.
-        match self.has_way(rail, Short::default()) {
-            true => self.postponed.push(rail),
-            false => self.close_rail(rail, reason),
-        }
-    }
-
-    /// Connects a rail without Endpoint by the next way that is left. `short` gets the devices that
-    /// have no Endpoint.
-    ///
-    /// # Errors
-    /// The reason of the last failure. There may be ways from devices that have no Endpoint.
-    pub(super) fn connect_again(
-        &mut self,
-        rail: RailId,
-        mut reason: Option<Error>,
-        short: &mut Short,
-    ) -> Result<(), Option<Error>> {
-        while let Some(hello) = self.choose_again(rail, *short) {
-            let Err(error) = self.try_connect(rail, &hello) else { return Ok(()) };
-            self.not_begun(rail, error, short);
-            reason = Some(error);
-        }
-        Err(reason)
-    }
-
-    /// Notes that a connect has not begun. Without an Endpoint, the way counts as not tried.
-    fn not_begun(&mut self, rail: RailId, error: Error, short: &mut Short) {
-        let device = self.connections.device(rail).unwrap_or(0);
-        let had_ep = self.free_unconnected(rail);
-        if error == Error::NoMemory {
-            return short.add(device);
-        }
-        if had_ep {
-            self.postponed.ep_was_freed();
-        }
-        self.connections.routes.fail(rail);
-        self.note_loss(device, Some(error));
-    }
-
-    /// Notes that a device was removed, if that is why a connect has failed. Without another
-    /// device, an event says so.
-    fn note_loss(&mut self, device: u8, reason: Option<Error>) {
-        if reason == Some(Error::DeviceLost) && self.devices.count() > 1 {
-            self.lose_device(device);
-        }
-    }
-
-    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
-        let device = self.connections.device(rail).unwrap_or(0);
-        if self.is_lost() {
-            return Err(Error::DeviceLost);
-        }
-        let address = self.connections.routes.address(rail).ok_or(Error::Unreachable)?;
-        let created = self.create_ep(rail);
-        let lacking = |error| self.reason_of(device, &error).unwrap_or(Error::NoMemory);
-        let ep = created.map_err(lacking)?;
-        let private_data = hello.encode();
-        let options = ConnectOptions {
-            timeout: Some(self.connections.timeout),
-            private_data: &private_data,
-            ..Default::default()
-        };
-        let connecting = ep.connect_with(address, address.port().into(), &options);
-        connecting.map_err(|error| self.reason_of(device, &error).unwrap_or(Error::Unreachable))
-    }
-
     /// Returns the error of operations after a call of DAT that the device has refused.
     fn reason_of(&self, device: u8, error: &libkdapl::Error) -> Option<Error> {
         is_of_device(error).then(|| match self.devices.is_gone(device) {
@@ -214,19 +137,6 @@ impl DatHome {
         }
     }
 
-    /// Notes that a device was removed. Without another one, wakes all waiters, and fails the
-    /// connects that wait for an Endpoint. Connections end by events of their own.
-    pub(crate) fn lose_device(&mut self, device: u8) {
-        self.devices.lose(device);
-        if !self.is_lost() {
-            return;
-        }
-        self.wakes = u32::MAX;
-        while let Some(rail) = self.postponed.pop() {
-            self.close_rail(rail, Some(Error::DeviceLost));
-        }
-    }
-
     /// Ends all rails of a device.
     pub(crate) fn close_rails_of(&mut self, device: u8) {
         let connections = self.connections.by_ep.iter().filter(|(id, _)| id.0 == device);
@@ -240,7 +150,7 @@ impl DatHome {
         let Some((device, mut cr)) = self.crs.try_remove(request as usize) else {
             return self.close_rail(rail, Some(Error::Reset));
         };
-        self.connections.routes.accepted(rail, device);
+        self.set_route(rail, Route::accepted(device));
         let remote = cr.query().ok().and_then(|query| query.remote);
         if let (Some(address), 0) = (remote, rail.rail) {
             let place = PeerPlace::new(Hosts(vec![address]));
@@ -286,13 +196,99 @@ impl DatHome {
             }
             event => reason(event),
         };
-        self.note_loss(id.0, reason);
-        if reason == Some(Error::Version) {
-            // Each way leads to the same peer.
-            self.connections.routes.settle(rail);
+        self.connection_lost(rail, id.0, reason);
+    }
+}
+
+impl Waiters for Vec<Waiter> {
+    fn push(&mut self, waiter: Waiter) -> bool {
+        self.push(waiter);
+        true
+    }
+
+    fn take(&mut self, place: usize) -> Option<Waiter> {
+        (place < self.len()).then(|| self.remove(place))
+    }
+
+    fn put_back(&mut self, place: usize, waiter: Waiter) {
+        self.insert(place, waiter);
+    }
+}
+
+impl Connects for DatHome {
+    type Waiters = Vec<Waiter>;
+
+    fn postponed(&mut self) -> &mut Postponed<Vec<Waiter>> {
+        &mut self.postponed
+    }
+
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    fn destination(&self, peer: PeerId) -> Option<Destination<'_>> {
+        let PeerPlace { hosts, first } = self.connections.routes.places.get(&peer)?;
+        let ways = Ways::new(self.devices.count(), hosts.0.len(), self.devices.living());
+        Some(Destination { ways, hosts: &hosts.0, first: *first })
+    }
+
+    fn route(&self, rail: RailId) -> Option<&Route> {
+        self.connections.routes.of_rails.get(&rail)
+    }
+
+    fn route_mut(&mut self, rail: RailId) -> Option<&mut Route> {
+        self.connections.routes.of_rails.get_mut(&rail)
+    }
+
+    fn set_route(&mut self, rail: RailId, route: Route) {
+        self.connections.routes.of_rails.insert(rail, route);
+    }
+
+    fn moved(&mut self, rail: RailId, device: u8, way: usize) {
+        if let Some(place) = self.connections.routes.places.get_mut(&rail.peer) {
+            place.first = way;
         }
-        // The free of the Endpoint sleeps. After it, another way is tried.
-        self.close_rail(rail, reason);
+        self.reports.push_back(Report::Moved(rail, device));
+    }
+
+    fn devices(&self) -> u8 {
+        self.devices.count()
+    }
+
+    /// Notes that a device was removed. Without another one, wakes all waiters. Connections end by
+    /// events of their own.
+    fn lose_device(&mut self, device: u8) {
+        self.devices.lose(device);
+        if self.is_lost() {
+            self.wakes = u32::MAX;
+            self.fail_all_postponed();
+        }
+    }
+
+    fn try_connect(&mut self, rail: RailId, hello: &Hello) -> Result<(), Error> {
+        if self.is_lost() {
+            return Err(Error::DeviceLost);
+        }
+        let (device, route) = (self.device_of(rail), self.route(rail));
+        let address = route.and_then(|route| route.address).ok_or(Error::Unreachable)?;
+        let created = self.create_ep(rail);
+        let lacking = |error| self.reason_of(device, &error).unwrap_or(Error::NoMemory);
+        let ep = created.map_err(lacking)?;
+        let private_data = hello.encode();
+        let options = ConnectOptions {
+            timeout: Some(self.connections.timeout),
+            private_data: &private_data,
+            ..Default::default()
+        };
+        let connecting = ep.connect_with(address, address.port().into(), &options);
+        connecting.map_err(|error| self.reason_of(device, &error).unwrap_or(Error::Unreachable))
+    }
+
+    fn forget_receives(&mut self, rail: RailId) {
+        let Some(device) = self.connections.device(rail) else { return };
+        let window = self.connections.window(device);
+        let Device { receives, adapter, .. } = self.devices.get_mut(device);
+        receives.forget(adapter, rail, window);
     }
 }
 

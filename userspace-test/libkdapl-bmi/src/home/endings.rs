@@ -2,9 +2,8 @@
 //! Ends of connections. A thread disconnects and frees the Endpoints, without the lock of the
 //! instance.
 
-use super::devices::Device;
 use super::{DatHome, Report};
-use crate::bmi::engine::{self, Close, Ending, EndsEndpoints, Error, RailId, Short, Task};
+use crate::bmi::engine::{self, Close, Connects, Ending, EndsEndpoints, Error, RailId, Task};
 use libkdapl::Ep;
 
 /// Queue of Endpoints.
@@ -46,33 +45,12 @@ impl EndsEndpoints for DatHome {
 
     fn closed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_binds(rail);
-        self.connections.routes.forget(rail);
+        self.connections.routes.of_rails.remove(&rail);
         self.reports.push_back(Report::Closed(rail, reason));
     }
 
     fn freed(&mut self, rail: RailId, reason: Option<Error>) {
         self.forget_receives(rail);
-        self.postponed.ep_was_freed();
-        // If the session has not begun, the peer may be reached by another way.
-        self.connections.routes.fail(rail);
-        self.go_on(rail, reason, &mut Short::default());
-    }
-}
-
-impl DatHome {
-    /// Frees the Endpoint of a rail, if it has one, at once: it has not begun to connect. Returns
-    /// whether it had one.
-    pub(super) fn free_unconnected(&mut self, rail: RailId) -> bool {
-        let Some(ep) = self.take_ep(rail) else { return false };
-        drop(ep);
-        self.forget_receives(rail);
-        true
-    }
-
-    fn forget_receives(&mut self, rail: RailId) {
-        let Some(device) = self.connections.device(rail) else { return };
-        let window = self.connections.window(device);
-        let Device { receives, adapter, .. } = self.devices.get_mut(device);
-        receives.forget(adapter, rail, window);
+        self.try_other_way(rail, reason);
     }
 }

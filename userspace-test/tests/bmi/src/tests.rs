@@ -3,6 +3,7 @@
 //! Tests of the engine's parts, of each rule of the protocol, and of random programs.
 
 mod cancel;
+mod connects;
 mod credit;
 mod data;
 mod devices;
