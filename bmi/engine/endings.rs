@@ -89,6 +89,8 @@ pub(crate) struct Ending<E> {
 #[derive(Debug)]
 pub(crate) struct Endings<E, Q> {
     places: Q,
+    /// Places in use. Each call of BMI asks for waiting tasks, and mostly there is no rail at all.
+    rails: usize,
     turns: u64,
     /// The worker was asked to come, and has not found the queue empty since then.
     is_called: bool,
@@ -101,6 +103,7 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
     pub(crate) const fn new(places: Q) -> Self {
         Self {
             places,
+            rails: 0,
             turns: 0,
             is_called: false,
             is_stopped: false,
@@ -149,7 +152,8 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
     /// Returns whether to call the worker, once until it has found the queue empty.
     pub(crate) fn call(&mut self) -> bool {
         let waits = |ending: &Ending<E>| matches!(ending.state, State::Waiting(..));
-        let wanted = !self.is_called && self.places.iter().flatten().any(waits);
+        let may_wait = !self.is_called && self.rails > 0;
+        let wanted = may_wait && self.places.iter().flatten().any(waits);
         self.is_called |= wanted;
         wanted
     }
@@ -182,6 +186,7 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
         else {
             return Next::Wait;
         };
+        self.rails = self.rails.saturating_sub(1);
         match ending.state {
             State::Freeing(reason) => Next::Freed(rail, reason),
             State::Disconnecting(None) if succeeded => Next::Wait,
@@ -189,10 +194,12 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
             State::Disconnecting(Some((ep, reason))) => {
                 let state = State::Waiting(Task::Free(ep), reason);
                 *place = Some(Ending { state, ..ending });
+                self.rails = self.rails.saturating_add(1);
                 Next::Wait
             }
             State::Waiting(..) => {
                 *place = Some(ending);
+                self.rails = self.rails.saturating_add(1);
                 Next::Wait
             }
         }
@@ -215,6 +222,7 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
             return Err(task);
         };
         self.turns = turn.wrapping_add(1);
+        self.rails = self.rails.saturating_add(1);
         *place = Some(Ending {
             rail,
             turn,

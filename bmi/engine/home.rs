@@ -25,7 +25,7 @@ use super::{
 pub(crate) enum Meaning {
     /// A control message, or an offer.
     Message,
-    /// An eager message: the operation is complete.
+    /// An eager message: the operation is complete, if it was not before.
     Eager,
     /// All RDMA requests of one call.
     Rdma,
@@ -161,8 +161,9 @@ pub(crate) trait Home {
     /// Closes a rail. Answer: `closed`.
     fn disconnect(&mut self, rail: RailId, close: Close);
 
-    /// Posts a message. Answer: `completed`.
-    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body);
+    /// Posts a message. Returns whether it was posted and its payload copied: then the buffers of
+    /// the operation are no longer used. Answer: `completed`.
+    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) -> bool;
 
     /// Posts RDMA requests, as many as `transfer` allows ([`Pieces`](super::Pieces) divides the
     /// range). Answer: `completed`, once for all. The session ends if none can be posted.

@@ -65,7 +65,7 @@ impl<S: Storage> Engine<S> {
         Some((peer, peer.rail_for(class)?))
     }
 
-    /// Posts a message.
+    /// Posts a message. Returns whether the buffers of its operation are no longer used.
     pub(super) fn post_message(
         &mut self,
         home: &mut impl Home,
@@ -73,19 +73,19 @@ impl<S: Storage> Engine<S> {
         rail: usize,
         (mut header, body): (Header, Body),
         cookie: Cookie,
-    ) {
+    ) -> bool {
         let Some(peer) = self.peers.get_mut(id.0) else {
-            return;
+            return false;
         };
         let Some(state) = peer.rails.get_mut(rail) else {
-            return;
+            return false;
         };
         header.sequence = peer.next_out;
         peer.next_out = peer.next_out.wrapping_add(1);
         header.returned = state.credits.send(header.kind.class());
         state.queue = state.queue.saturating_sub(1);
         state.asked = false;
-        home.send(rail_id(id, peer, rail), cookie, &header, body);
+        home.send(rail_id(id, peer, rail), cookie, &header, body)
     }
 
     fn post_control(&mut self, home: &mut impl Home, id: PeerId, rail: usize, kind: Kind) {
@@ -232,7 +232,17 @@ impl<S: Storage> Engine<S> {
             op: Some(id),
             meaning: Meaning::Eager,
         };
-        self.post_message(home, peer, rail, (header, Body::Payload(id)), cookie);
+        if self.post_message(home, peer, rail, (header, Body::Payload(id)), cookie) {
+            self.sent(home, id);
+        }
+    }
+
+    /// Completes an eager send, whose buffers are no longer used.
+    pub(super) fn sent(&mut self, home: &mut impl Home, id: OpId) {
+        if let Some(op) = self.op_mut(id).filter(|op| op.state == State::Sent) {
+            op.actual = op.post.length;
+            self.conclude(home, id);
+        }
     }
 
     /// Offers a long message. Returns `false` while its memory is being exposed: later messages

@@ -312,12 +312,7 @@ impl<S: Storage> Engine<S> {
     fn continue_op(&mut self, home: &mut impl Home, id: OpId, meaning: Meaning, rail: usize) {
         match meaning {
             Meaning::Message => {}
-            Meaning::Eager => {
-                if let Some(op) = self.op_mut(id) {
-                    op.actual = op.post.length;
-                }
-                self.conclude(home, id);
-            }
+            Meaning::Eager => self.sent(home, id),
             Meaning::Rdma => self.review(home, id),
             Meaning::Done => {
                 self.finish_stripe(id, rail);

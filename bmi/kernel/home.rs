@@ -321,8 +321,8 @@ impl Home for Step<'_> {
         self.home.leave(rail, close);
     }
 
-    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {
-        self.home.send_message(rail, cookie, header, body);
+    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) -> bool {
+        self.home.send_message(rail, cookie, header, body)
     }
 
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted {

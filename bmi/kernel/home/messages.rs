@@ -88,20 +88,21 @@ impl Messages {
 }
 
 impl KernelHome {
-    /// Posts a message.
+    /// Posts a message. Returns whether it was posted.
     pub(super) fn send_message(
         &mut self,
         rail: RailId,
         cookie: Cookie,
         header: &Header,
         body: Body,
-    ) {
+    ) -> bool {
         // The event of the connection's end follows, after the messages that came before it.
         let ends = |error: kdat::Error| error.kind() == kind::INVALID_STATE;
         let posted = self.post_message(rail, cookie, header, body);
         if posted.is_err_and(|error| !ends(error)) {
             self.report(Report::Completed(rail, cookie, false));
         }
+        posted.is_ok_and(|posted| posted)
     }
 
     fn post_message(
@@ -110,11 +111,11 @@ impl KernelHome {
         cookie: Cookie,
         header: &Header,
         body: Body,
-    ) -> kdat::Result {
+    ) -> kdat::Result<bool> {
         let length = HEADER + self.body_length(header, body);
         let Some(device) = self.connections.device(rail) else {
             // Its end is reported.
-            return Ok(());
+            return Ok(false);
         };
         let Device {
             messages, adapter, ..
@@ -126,13 +127,14 @@ impl KernelHome {
         let dto = Dto::send(buffer, length).context(request);
         let Some(ep) = self.connections.ep(rail) else {
             self.requests.remove(request);
-            return Ok(());
+            return Ok(false);
         };
         ep.post(dto).map_err(|Refused { error, buffer, .. }| {
             self.requests.remove(request);
             self.free_message(device, buffer);
             error
-        })
+        })?;
+        Ok(true)
     }
 
     fn body_length(&self, header: &Header, body: Body) -> usize {

@@ -112,8 +112,9 @@ impl Context {
 
     /// Posts a send of `parts` as one message. `user` is returned with the result.
     ///
-    /// The operation completes when the memory can be used again, which does not mean that a
-    /// receive has taken the message. Its memory must not change before.
+    /// The operation completes when the memory can be used again: a short message is copied, and
+    /// may not have left. So its success does not mean that a receive has taken the message. The
+    /// memory must not change before.
     ///
     /// # Errors
     /// [`Failure::NotConnected`] if only the peer can connect; [`Failure::TooLong`] above

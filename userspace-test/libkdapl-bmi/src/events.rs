@@ -2,7 +2,7 @@
 //! Passes events of DAT to the engine.
 
 use crate::bmi::engine::{ConnectRequest, Connects};
-use crate::home::{EpId, Request, RECEIVE, SILENT};
+use crate::home::{EpId, Request, Sent, RECEIVE, SILENT};
 use crate::state::State;
 use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Type};
 use std::sync::Arc;
@@ -65,9 +65,11 @@ impl State {
     fn completed(&mut self, cookie: u64, success: bool) {
         let Self { engine, home, .. } = self;
         match home.requests.try_remove(cookie as usize) {
-            Some(Request::Message(rail, cookie, slot)) => {
-                home.free_slot(slot);
-                engine.completed(home, rail, cookie, success);
+            Some(Request::Messages(rail, messages)) => {
+                home.free_slots(&messages);
+                for Sent { cookie, .. } in messages {
+                    engine.completed(home, rail, cookie, success);
+                }
             }
             Some(Request::Rdma(rail, cookie)) => engine.completed(home, rail, cookie, success),
             Some(Request::Bind(rail, op)) => home.bind_completed(rail, op, success),

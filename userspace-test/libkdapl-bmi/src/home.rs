@@ -15,11 +15,13 @@ mod messages;
 mod receives;
 mod routes;
 mod transfers;
+mod unsignalled;
 
 pub(crate) use connections::EpId;
 pub(crate) use devices::{Device, Devices};
 pub(crate) use endings::EpTask;
 pub(crate) use memory::{Held, Parts};
+pub(crate) use messages::Sent;
 pub(crate) use receives::RECEIVE;
 pub(crate) use routes::Place as PeerPlace;
 pub(crate) use transfers::SILENT;
@@ -42,6 +44,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
+use unsignalled::Unsignalled;
 
 /// Segments of an RDMA request, also of devices that can have more.
 const SEGMENTS: u32 = 16;
@@ -63,8 +66,8 @@ pub(crate) enum Report {
 /// Request that is posted on an Endpoint. Its number is the cookie of the DTO.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// A message in a send buffer.
-    Message(RailId, Cookie, messages::Slot),
+    /// Messages in send buffers. The last one is signalled, and reports for all.
+    Messages(RailId, Vec<Sent>),
     /// The last of several RDMA requests.
     Rdma(RailId, Cookie),
     /// A bind or an unbind for an operation.
@@ -92,6 +95,7 @@ pub(crate) struct DatHome {
     exposures: Exposures,
     binds: Binds,
     scratch: Scratch,
+    unsignalled: Unsignalled,
     pub(crate) requests: Slab<Request>,
     /// Connection requests that the engine has not answered, and the devices that they are at.
     pub(crate) crs: Slab<(u8, Cr)>,
@@ -117,6 +121,7 @@ impl DatHome {
             exposures: Exposures::default(),
             binds: Binds::default(),
             scratch: Scratch::default(),
+            unsignalled: Unsignalled::default(),
             requests: Slab::new(),
             crs: Slab::new(),
             held: FxHashMap::default(),
@@ -180,8 +185,8 @@ impl Home for DatHome {
         self.leave(rail, close);
     }
 
-    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {
-        self.send_message(rail, cookie, header, body);
+    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) -> bool {
+        self.send_message(rail, cookie, header, body)
     }
 
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted {

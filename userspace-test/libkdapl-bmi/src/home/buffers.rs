@@ -43,6 +43,11 @@ impl Buffers {
         Ok(first)
     }
 
+    /// Returns whether a buffer can be taken without a registration.
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// Gives a buffer back.
     pub(super) fn free(&mut self, buffer: usize) {
         self.free.push(buffer);

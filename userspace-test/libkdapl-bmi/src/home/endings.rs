@@ -50,6 +50,7 @@ impl EndsEndpoints for DatHome {
     }
 
     fn freed(&mut self, rail: RailId, reason: Option<Error>) {
+        self.forget_unsignalled(rail);
         self.forget_receives(rail);
         self.try_other_way(rail, reason);
     }

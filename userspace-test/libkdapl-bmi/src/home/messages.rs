@@ -6,14 +6,14 @@
 //! others, in their order.
 
 use super::buffers::Buffers;
-use super::{Adapter, DatHome, Report, Request};
+use super::{Adapter, DatHome, Report, Request, SILENT};
 use crate::bmi::engine::{
     encode_descriptor, encode_group, Body, Cookie, Descriptor, Groups, Header, OpId, Place, RailId,
     HEADER,
 };
 use crate::home::Device;
 use crate::options::Options;
-use libkdapl::{CompletionFlags, Privileges, Segment, Type};
+use libkdapl::{CompletionFlags, Ep, Privileges, Segment, Type};
 use std::collections::VecDeque;
 
 /// Bytes of a buffer for messages without payload.
@@ -30,6 +30,13 @@ pub(crate) struct Slot {
     buffer: usize,
 }
 
+/// A message that was posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) cookie: Cookie,
+    pub(crate) slot: Slot,
+}
+
 /// A message that waits for a buffer.
 struct Waiting {
     rail: RailId,
@@ -44,8 +51,8 @@ pub(super) struct Messages {
     small: Buffers,
     large: Buffers,
     waiting: VecDeque<Waiting>,
-    /// Messages that are posted, and whose buffers are freed.
-    sent: usize,
+    /// Posted messages that are signalled.
+    signalled: usize,
 }
 
 impl Messages {
@@ -57,7 +64,7 @@ impl Messages {
             small: buffers(SMALL),
             large: buffers(large),
             waiting: VecDeque::new(),
-            sent: 0,
+            signalled: 0,
         }
     }
 
@@ -85,14 +92,14 @@ impl Messages {
 }
 
 impl DatHome {
-    /// Posts a message, or lets it wait for a buffer.
+    /// Posts a message, or lets it wait for a buffer. Returns whether it was posted.
     pub(super) fn send_message(
         &mut self,
         rail: RailId,
         cookie: Cookie,
         header: &Header,
         body: Body,
-    ) {
+    ) -> bool {
         let mut start = header.encode().to_vec();
         let payload = match body {
             Body::Empty => None,
@@ -103,10 +110,10 @@ impl DatHome {
             }
         };
         // Without a device, the end of the rail is reported.
-        let Some(device) = self.connections.device(rail) else { return };
+        let Some(device) = self.connections.device(rail) else { return false };
         let waiting = &mut self.devices.get_mut(device).messages.waiting;
         waiting.push_back(Waiting { rail, cookie, start, payload });
-        self.send_waiting(device);
+        self.send_waiting(device)
     }
 
     /// Appends the descriptors of an operation's exposed memory, for a message of `length` bytes.
@@ -125,21 +132,22 @@ impl DatHome {
         }
     }
 
-    /// Posts messages for which there are buffers.
-    fn send_waiting(&mut self, device: u8) {
+    /// Posts messages for which there are buffers. Returns whether the last one was posted.
+    fn send_waiting(&mut self, device: u8) -> bool {
+        let mut posted = false;
         loop {
             let Device { messages, adapter, .. } = self.devices.get_mut(device);
-            let Some(message) = messages.waiting.front() else { return };
+            let Some(message) = messages.waiting.front() else { return posted };
             let length = message.start.len() + message.payload.map_or(0, |(_, length)| length);
             let Ok(slot) = messages.take(adapter, length) else {
                 // A buffer that is freed is passed on. Without one, nothing would continue.
-                if messages.sent == 0 {
+                if messages.signalled == 0 {
                     self.fail_waiting(device);
                 }
-                return;
+                return false;
             };
             if let Some(message) = messages.waiting.pop_front() {
-                self.post_message(&message, slot, length);
+                posted = self.post_message(&message, slot, length);
             }
         }
     }
@@ -150,23 +158,56 @@ impl DatHome {
         }
     }
 
-    fn post_message(&mut self, message: &Waiting, slot: Slot, length: usize) {
+    fn post_message(&mut self, message: &Waiting, slot: Slot, length: usize) -> bool {
         let segment = self.fill(message, slot, length);
-        let request = Request::Message(message.rail, message.cookie, slot);
-        let number = self.requests.insert(request) as u64;
-        let ep = self.ep(message.rail);
-        let posted = ep.map(|ep| ep.post_send(&[segment], number, CompletionFlags::default()));
+        let sent = Sent { cookie: message.cookie, slot };
+        let posted = self.ep(message.rail).map(|ep| match self.may_be_unsignalled(message, slot) {
+            true => self.post_unsignalled((message.rail, &ep), segment, sent),
+            false => self.post_signalled((message.rail, &ep), segment, sent),
+        });
         if let Some(Ok(())) = posted {
-            self.devices.get_mut(slot.device).messages.sent += 1;
-            return;
+            return true;
         }
-        self.requests.remove(number as usize);
         self.devices.get_mut(slot.device).messages.free(slot);
         // The event of the connection's end follows, after the messages that came before it.
         let ends = |error: libkdapl::Error| error.kind() == Some(Type::INVALID_STATE);
         if posted.is_some_and(|posted| posted.is_err_and(|error| !ends(error))) {
             self.reports.push_back(Report::Completed(message.rail, message.cookie, false));
         }
+        false
+    }
+
+    /// Returns whether a message needs no event of its own. One with the last free buffer has one,
+    /// for messages that wait for a buffer.
+    fn may_be_unsignalled(&mut self, message: &Waiting, slot: Slot) -> bool {
+        let buffers = self.devices.get_mut(slot.device).messages.buffers(slot.large);
+        buffers.has_free() && self.unsignalled.has_room(message.rail, message.cookie.meaning)
+    }
+
+    fn post_unsignalled(
+        &mut self,
+        (rail, ep): (RailId, &Ep),
+        segment: Segment,
+        sent: Sent,
+    ) -> libkdapl::Result<()> {
+        ep.post_send(&[segment], SILENT, CompletionFlags::SUPPRESS)?;
+        self.unsignalled.add(rail, sent);
+        Ok(())
+    }
+
+    fn post_signalled(
+        &mut self,
+        (rail, ep): (RailId, &Ep),
+        segment: Segment,
+        sent: Sent,
+    ) -> libkdapl::Result<()> {
+        let number = self.requests.vacant_key();
+        ep.post_send(&[segment], number as u64, CompletionFlags::default())?;
+        let mut messages = self.unsignalled.take(rail);
+        messages.push(sent);
+        self.requests.insert(Request::Messages(rail, messages));
+        self.devices.get_mut(sent.slot.device).messages.signalled += 1;
+        Ok(())
     }
 
     /// Copies a message to a buffer.
@@ -182,13 +223,29 @@ impl DatHome {
         buffers.segment(slot.buffer, length)
     }
 
-    /// Frees the buffer of a message that was sent, or flushed.
-    pub(crate) fn free_slot(&mut self, slot: Slot) {
-        let messages = &mut self.devices.get_mut(slot.device).messages;
-        messages.free(slot);
-        messages.sent = messages.sent.saturating_sub(1);
-        if !messages.waiting.is_empty() {
-            self.send_waiting(slot.device);
+    /// Frees the buffers of messages that were sent, or flushed: of a signalled one, and of those
+    /// before it.
+    pub(crate) fn free_slots(&mut self, sent: &[Sent]) {
+        let Some(Sent { slot: Slot { device, .. }, .. }) = sent.last().copied() else { return };
+        let messages = &mut self.devices.get_mut(device).messages;
+        messages.signalled = messages.signalled.saturating_sub(1);
+        self.give_back(sent);
+    }
+
+    /// Frees the buffers of messages of a rail whose Endpoint was freed, so that no event reports
+    /// them.
+    pub(super) fn forget_unsignalled(&mut self, rail: RailId) {
+        let sent = self.unsignalled.take(rail);
+        self.give_back(&sent);
+    }
+
+    fn give_back(&mut self, sent: &[Sent]) {
+        for Sent { slot, .. } in sent {
+            let messages = &mut self.devices.get_mut(slot.device).messages;
+            messages.free(*slot);
+            if !messages.waiting.is_empty() {
+                self.send_waiting(slot.device);
+            }
         }
     }
 

@@ -262,7 +262,8 @@ impl Home for SimHome {
         self.requests.push(Request::Disconnect(rail, close));
     }
 
-    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) {
+    fn send(&mut self, rail: RailId, cookie: Cookie, header: &Header, body: Body) -> bool {
+        let copied = self.random() & 1 == 0;
         let mut start = header.encode().to_vec();
         let payload = match body {
             Body::Empty => None,
@@ -272,8 +273,13 @@ impl Home for SimHome {
                 None
             }
         };
-        let message = Message { start, payload };
+        let mut message = Message { start, payload };
+        if copied {
+            message.start = self.encode(&message);
+            message.payload = None;
+        }
         self.requests.push(Request::Send(rail, cookie, message));
+        copied
     }
 
     fn rdma(&mut self, rail: RailId, cookie: Cookie, transfer: Transfer) -> Posted {
