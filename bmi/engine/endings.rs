@@ -89,9 +89,9 @@ pub(crate) struct Ending<E> {
 #[derive(Debug)]
 pub(crate) struct Endings<E, Q> {
     places: Q,
-    /// Places in use. Each call of BMI asks for waiting tasks, and mostly there is no rail at all.
-    rails: usize,
     turns: u64,
+    /// Tasks may wait: one was queued since the queue was found empty.
+    has_tasks: bool,
     /// The worker was asked to come, and has not found the queue empty since then.
     is_called: bool,
     is_stopped: bool,
@@ -103,8 +103,8 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
     pub(crate) const fn new(places: Q) -> Self {
         Self {
             places,
-            rails: 0,
             turns: 0,
+            has_tasks: false,
             is_called: false,
             is_stopped: false,
             _eps: PhantomData,
@@ -133,7 +133,10 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
     pub(crate) fn free(&mut self, rail: RailId, ep: E, reason: Option<Error>) -> Result<(), E> {
         match self.find(rail).map(|ending| &mut ending.state) {
             Some(State::Disconnecting(then)) => *then = Some((ep, reason)),
-            Some(state) => *state = State::Waiting(Task::Free(ep), reason),
+            Some(state) => {
+                *state = State::Waiting(Task::Free(ep), reason);
+                self.has_tasks = true;
+            }
             None => {
                 let added = self.add(rail, Task::Free(ep), reason);
                 return added.map_err(endpoint);
@@ -151,9 +154,7 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
 
     /// Returns whether to call the worker, once until it has found the queue empty.
     pub(crate) fn call(&mut self) -> bool {
-        let waits = |ending: &Ending<E>| matches!(ending.state, State::Waiting(..));
-        let may_wait = !self.is_called && self.rails > 0;
-        let wanted = may_wait && self.places.iter().flatten().any(waits);
+        let wanted = self.has_tasks && !self.is_called;
         self.is_called |= wanted;
         wanted
     }
@@ -163,7 +164,7 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
         let endings = self.places.iter_mut().flatten();
         let waiting = endings.filter(|ending| matches!(ending.state, State::Waiting(..)));
         let Some(ending) = waiting.min_by_key(|ending| ending.turn) else {
-            self.is_called = false;
+            (self.has_tasks, self.is_called) = (false, false);
             return None;
         };
         match mem::replace(&mut ending.state, State::Disconnecting(None)) {
@@ -186,7 +187,6 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
         else {
             return Next::Wait;
         };
-        self.rails = self.rails.saturating_sub(1);
         match ending.state {
             State::Freeing(reason) => Next::Freed(rail, reason),
             State::Disconnecting(None) if succeeded => Next::Wait,
@@ -194,12 +194,11 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
             State::Disconnecting(Some((ep, reason))) => {
                 let state = State::Waiting(Task::Free(ep), reason);
                 *place = Some(Ending { state, ..ending });
-                self.rails = self.rails.saturating_add(1);
+                self.has_tasks = true;
                 Next::Wait
             }
             State::Waiting(..) => {
                 *place = Some(ending);
-                self.rails = self.rails.saturating_add(1);
                 Next::Wait
             }
         }
@@ -222,7 +221,7 @@ impl<E, Q: DerefMut<Target = [Option<Ending<E>>]>> Endings<E, Q> {
             return Err(task);
         };
         self.turns = turn.wrapping_add(1);
-        self.rails = self.rails.saturating_add(1);
+        self.has_tasks = true;
         *place = Some(Ending {
             rail,
             turn,

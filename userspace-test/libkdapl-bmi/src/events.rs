@@ -66,7 +66,7 @@ impl State {
         let Self { engine, home, .. } = self;
         match home.requests.try_remove(cookie as usize) {
             Some(Request::Messages(rail, messages)) => {
-                home.free_slots(&messages);
+                home.messages_ended(&messages);
                 for Sent { cookie, .. } in messages {
                     engine.completed(home, rail, cookie, success);
                 }

@@ -13,7 +13,7 @@ use crate::bmi::engine::{
 };
 use crate::home::Device;
 use crate::options::Options;
-use libkdapl::{CompletionFlags, Ep, Privileges, Segment, Type};
+use libkdapl::{CompletionFlags, Privileges, Segment, Type};
 use std::collections::VecDeque;
 
 /// Bytes of a buffer for messages without payload.
@@ -43,6 +43,12 @@ struct Waiting {
     cookie: Cookie,
     start: Vec<u8>,
     payload: Option<(OpId, usize)>,
+}
+
+impl Waiting {
+    fn length(&self) -> usize {
+        self.start.len() + self.payload.map_or(0, |(_, length)| length)
+    }
 }
 
 /// The send buffers of a device.
@@ -111,9 +117,17 @@ impl DatHome {
         };
         // Without a device, the end of the rail is reported.
         let Some(device) = self.connections.device(rail) else { return false };
-        let waiting = &mut self.devices.get_mut(device).messages.waiting;
-        waiting.push_back(Waiting { rail, cookie, start, payload });
-        self.send_waiting(device)
+        let message = Waiting { rail, cookie, start, payload };
+        let Device { messages, adapter, .. } = self.devices.get_mut(device);
+        if messages.waiting.is_empty() {
+            if let Ok(slot) = messages.take(adapter, message.length()) {
+                let signalled = !self.may_be_unsignalled(&message, slot);
+                return self.post_message(&message, slot, signalled);
+            }
+        }
+        self.devices.get_mut(device).messages.waiting.push_back(message);
+        self.send_waiting(device);
+        false
     }
 
     /// Appends the descriptors of an operation's exposed memory, for a message of `length` bytes.
@@ -132,22 +146,21 @@ impl DatHome {
         }
     }
 
-    /// Posts messages for which there are buffers. Returns whether the last one was posted.
-    fn send_waiting(&mut self, device: u8) -> bool {
-        let mut posted = false;
+    /// Posts messages for which there are buffers. They are signalled: each may be an eager one
+    /// whose operation completes with its event.
+    fn send_waiting(&mut self, device: u8) {
         loop {
             let Device { messages, adapter, .. } = self.devices.get_mut(device);
-            let Some(message) = messages.waiting.front() else { return posted };
-            let length = message.start.len() + message.payload.map_or(0, |(_, length)| length);
-            let Ok(slot) = messages.take(adapter, length) else {
+            let Some(message) = messages.waiting.front() else { return };
+            let Ok(slot) = messages.take(adapter, message.length()) else {
                 // A buffer that is freed is passed on. Without one, nothing would continue.
                 if messages.signalled == 0 {
                     self.fail_waiting(device);
                 }
-                return false;
+                return;
             };
             if let Some(message) = messages.waiting.pop_front() {
-                posted = self.post_message(&message, slot, length);
+                self.post_message(&message, slot, true);
             }
         }
     }
@@ -158,14 +171,16 @@ impl DatHome {
         }
     }
 
-    fn post_message(&mut self, message: &Waiting, slot: Slot, length: usize) -> bool {
-        let segment = self.fill(message, slot, length);
-        let sent = Sent { cookie: message.cookie, slot };
-        let posted = self.ep(message.rail).map(|ep| match self.may_be_unsignalled(message, slot) {
-            true => self.post_unsignalled((message.rail, &ep), segment, sent),
-            false => self.post_signalled((message.rail, &ep), segment, sent),
-        });
+    /// Posts a message. Returns whether it was posted.
+    fn post_message(&mut self, message: &Waiting, slot: Slot, signalled: bool) -> bool {
+        let segment = self.fill(message, slot);
+        let (number, flags) = match signalled {
+            true => (self.requests.vacant_key() as u64, CompletionFlags::default()),
+            false => (SILENT, CompletionFlags::SUPPRESS),
+        };
+        let posted = self.ep(message.rail).map(|ep| ep.post_send(&[segment], number, flags));
         if let Some(Ok(())) = posted {
+            self.posted(message.rail, Sent { cookie: message.cookie, slot }, signalled);
             return true;
         }
         self.devices.get_mut(slot.device).messages.free(slot);
@@ -184,34 +199,17 @@ impl DatHome {
         buffers.has_free() && self.unsignalled.has_room(message.rail, message.cookie.meaning)
     }
 
-    fn post_unsignalled(
-        &mut self,
-        (rail, ep): (RailId, &Ep),
-        segment: Segment,
-        sent: Sent,
-    ) -> libkdapl::Result<()> {
-        ep.post_send(&[segment], SILENT, CompletionFlags::SUPPRESS)?;
+    /// Records a message that was posted. The event of a signalled one reports those before it.
+    fn posted(&mut self, rail: RailId, sent: Sent, signalled: bool) {
         self.unsignalled.add(rail, sent);
-        Ok(())
-    }
-
-    fn post_signalled(
-        &mut self,
-        (rail, ep): (RailId, &Ep),
-        segment: Segment,
-        sent: Sent,
-    ) -> libkdapl::Result<()> {
-        let number = self.requests.vacant_key();
-        ep.post_send(&[segment], number as u64, CompletionFlags::default())?;
-        let mut messages = self.unsignalled.take(rail);
-        messages.push(sent);
-        self.requests.insert(Request::Messages(rail, messages));
-        self.devices.get_mut(sent.slot.device).messages.signalled += 1;
-        Ok(())
+        if signalled {
+            self.requests.insert(Request::Messages(rail, self.unsignalled.take(rail)));
+            self.devices.get_mut(sent.slot.device).messages.signalled += 1;
+        }
     }
 
     /// Copies a message to a buffer.
-    fn fill(&mut self, message: &Waiting, slot: Slot, length: usize) -> Segment {
+    fn fill(&mut self, message: &Waiting, slot: Slot) -> Segment {
         let buffers = self.devices.get_mut(slot.device).messages.buffers(slot.large);
         let (memory, at) = buffers.memory(slot.buffer);
         memory.write(at, &message.start);
@@ -220,32 +218,33 @@ impl DatHome {
                 held.parts.copy_to(memory, at + HEADER, length);
             }
         }
-        buffers.segment(slot.buffer, length)
+        buffers.segment(slot.buffer, message.length())
     }
 
     /// Frees the buffers of messages that were sent, or flushed: of a signalled one, and of those
     /// before it.
-    pub(crate) fn free_slots(&mut self, sent: &[Sent]) {
-        let Some(Sent { slot: Slot { device, .. }, .. }) = sent.last().copied() else { return };
-        let messages = &mut self.devices.get_mut(device).messages;
-        messages.signalled = messages.signalled.saturating_sub(1);
-        self.give_back(sent);
+    pub(crate) fn messages_ended(&mut self, sent: &[Sent]) {
+        if let Some(last) = sent.last() {
+            let messages = &mut self.devices.get_mut(last.slot.device).messages;
+            messages.signalled = messages.signalled.saturating_sub(1);
+        }
+        self.free_slots(sent);
     }
 
     /// Frees the buffers of messages of a rail whose Endpoint was freed, so that no event reports
     /// them.
     pub(super) fn forget_unsignalled(&mut self, rail: RailId) {
         let sent = self.unsignalled.take(rail);
-        self.give_back(&sent);
+        self.free_slots(&sent);
     }
 
-    fn give_back(&mut self, sent: &[Sent]) {
+    /// Frees the buffers of a rail's messages, which are on one device, and passes them on.
+    fn free_slots(&mut self, sent: &[Sent]) {
         for Sent { slot, .. } in sent {
-            let messages = &mut self.devices.get_mut(slot.device).messages;
-            messages.free(*slot);
-            if !messages.waiting.is_empty() {
-                self.send_waiting(slot.device);
-            }
+            self.devices.get_mut(slot.device).messages.free(*slot);
+        }
+        if let Some(last) = sent.last() {
+            self.send_waiting(last.slot.device);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::bmi::engine::{Meaning, RailId};
 use rustc_hash::FxHashMap;
 
 /// Messages of a rail for one event, without the message that has it. A send queue has room for
-/// [`Window::requests`](crate::bmi::engine::Window::requests), which are more.
+/// more: for the messages of a window, and for RDMA.
 const OF_A_RAIL: usize = 7;
 
 /// The same, of all rails together: each keeps a buffer while its rail is idle.
@@ -31,7 +31,7 @@ impl Unsignalled {
         meaning != Meaning::Done && of_rail < OF_A_RAIL && self.count < OF_ALL
     }
 
-    /// Adds a message that was posted.
+    /// Adds a message that was posted, for the next event of its rail.
     pub(super) fn add(&mut self, rail: RailId, sent: Sent) {
         self.of_rails.entry(rail).or_default().push(sent);
         self.count += 1;

@@ -250,6 +250,7 @@ pub fn all() -> Vec<Test> {
         transfer::TESTS,
         integrity::TESTS,
         bmi::TESTS,
+        bmi::buffers::TESTS,
         bmi::devices::TESTS,
         bmi::ends::TESTS,
         bmi::hostile::TESTS,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! BMI by `libkdapl-bmi`, between two instances.
 
+pub mod buffers;
 pub mod devices;
 pub mod ends;
 pub mod hostile;
